@@ -76,10 +76,8 @@ def profiles() -> str:
 
 
 def _not_needed(patch: registry.Patch) -> str:
-    firsts = dict.fromkeys(first for target in patch.targets for first in target.not_needed_from)
-    pythons = [f"CPython {' and '.join(firsts)}, and later"] if firsts else []
-    oldest = dict.fromkeys(target.needed_from for target in patch.targets if target.needed_from)
-    return "; ".join([*pythons, *(f"CPython before {first}" for first in oldest), *patch.not_needed_in])
+    pythons = dict.fromkeys(target.python for target in patch.targets if target.python)
+    return "; ".join([*(f"CPython other than {python}" for python in pythons), *patch.not_needed_in])
 
 
 def _folded(patch: registry.Patch) -> str:

@@ -51,8 +51,8 @@ def missing(patch: Patch, target: Target) -> str:
         return reason
     if without := patch.not_needed_here(distributions.version):
         return f"not needed: {without} is without it"
-    if not target.needed_under(sys.version_info[:2]):
-        return f"not needed before Python {target.needed_from}"
+    if not target.needed_under():
+        return f"not needed: it is for Python {target.python}"
     if target.module not in sys.modules:
         return f"{target.module} is not part of this release"
     if target.find_owner is None and target.owner() is None:
@@ -62,17 +62,13 @@ def missing(patch: Patch, target: Target) -> str:
 
 def can_be_applied(patch: Patch, target: Target) -> bool:
     """Whether the target is here, and needed; call ``import_targets()`` first."""
-    here = not missing(patch, target) and target.owner() is not None
-    return here and not target.not_needed_since(THIS_PYTHON)
+    return not missing(patch, target) and target.owner() is not None
 
 
 def not_needed(name: str) -> bool:
     """Whether upstream does here by itself what the patch ``name`` is for."""
     (patch,) = registry.select(name)
-    return not any(
-        target.needed_under(sys.version_info[:2]) and not target.not_needed_since(THIS_PYTHON)
-        for target in patch.targets
-    )
+    return not any(target.needed_under() for target in patch.targets)
 
 
 def exchange(patch: Patch, other: Patch, monkeypatch: Any) -> None:
@@ -87,9 +83,10 @@ def exchange(patch: Patch, other: Patch, monkeypatch: Any) -> None:
 
 
 def function_at(target: Target, attribute: str, key: str) -> Any:
-    """Upstream's function of known code, or ours in its place, also beneath decorators; None if it is not found."""
+    """Upstream's function, or ours in its place, also beneath decorators; None if it is not found."""
     place = places.AttributePlace(target.owner(), attribute)
-    found = places.find(place, lambda value: hooks._recognise(key, value) is not None)
+    modules = (target.module, key.partition(":")[0])
+    found = places.find(place, lambda value: hooks.is_upstreams(modules, attribute, value))
     return None if found is None else found.function
 
 
@@ -105,10 +102,10 @@ def attributes() -> dict[str, Any]:
                 found[target.key] = inspect.getattr_static(owner, target.name, None)
                 # The difference between an attribute of its own and an inherited one has to come back too.
                 found[target.key + " itself"] = vars(owner).get(target.name)
-                function = function_at(target, *next(iter(target.beside.items())))
-                # Not of a value, nor of code that is not known.
-                if target.stock is None and function is not None:
-                    found[target.key + " beneath"] = function
+                for attribute, key in target.beside.items():
+                    function = function_at(target, attribute, key) if attribute == target.name else None
+                    if function is not None:
+                        found[target.key + " beneath"] = function
             for place in target.also:
                 module, _, name = place.partition(":")
                 found[place] = getattr(sys.modules.get(module), name, None)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import pathlib
 import subprocess
-import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from benchmarks.tools import fingerprints
-from fastio.patching import catalogue, registry
+from fastio.patching import known_code, registry
+from fastio.patching.known_code import KNOWN, Uses
 
 CODE = """
 def kept(a):
@@ -24,12 +23,12 @@ def changed(a):
 def removed(a):
     return a + 3
 """
-WANTED = {"library": ["kept", "changed", "removed"]}
-KEYS = [f"library:{name}" for name in WANTED["library"]]
+NAMES = ("kept", "changed", "removed")
+KEYS = [f"library:{name}" for name in NAMES]
 
 
 class Library:
-    """A library whose releases 1.9 and 1.10 are known, but for ``removed()``, which 1.9 did not have."""
+    """A library whose releases 1.9 and 1.10 are known, but for ``removed()``, which only has to be there."""
 
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
@@ -41,8 +40,8 @@ class Library:
             unpacked.mkdir(parents=True)
             (unpacked / "library.py").write_text(CODE)
 
-    def examine(self, version: str, wanted: dict[str, Sequence[str]] | None = None) -> fingerprints.Finding:
-        return fingerprints.examine("library", version, self.root, wanted or WANTED)
+    def examine(self, version: str) -> fingerprints.Finding:
+        return fingerprints.examine("library", version, self.root)
 
     def change(self, *changes: tuple[str, str]) -> None:
         text = self.module.read_text()
@@ -52,25 +51,23 @@ class Library:
 
 
 @pytest.fixture
-def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """Where the table is, which is empty."""
+def library(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    patch = registry.Patch("patches.library.one", "", registry.Layer.FIX, ())
+    uses = dict.fromkeys(KEYS[:2], KNOWN) | {KEYS[2]: Uses("a")}
+    requirement = registry.Requirement("library >= 1, < 2")
+    declared = [(key, use, requirement, patch) for key, use in uses.items()]
+    monkeypatch.setattr(fingerprints, "declared", lambda python=None: iter(declared))
     monkeypatch.setattr(fingerprints, "TABLE", tmp_path / "fingerprints.json")
-    monkeypatch.setattr(fingerprints, "is_wanted", lambda key, release: True)
     monkeypatch.setenv("FINGERPRINT_CACHE", str(tmp_path / "cache"))
-    fingerprints.fetched.cache_clear()
+    fingerprints.wanted_of.cache_clear()
 
     def table() -> Any:
         return json.loads(fingerprints.TABLE.read_text()) if fingerprints.TABLE.exists() else {}
 
-    monkeypatch.setattr(catalogue, "table", table)
-    return tmp_path
-
-
-@pytest.fixture
-def library(files: pathlib.Path) -> Library:
-    made = Library(files)
-    for version, names in (("1.9", ("kept", "changed")), ("1.10", ("kept", "changed", "removed"))):
-        assert fingerprints.accept([made.examine(version, {"library": names})], KEYS) == []
+    monkeypatch.setattr(known_code, "table", table)
+    made = Library(tmp_path)
+    for version in ("1.9", "1.10"):
+        fingerprints.accept([made.examine(version)], KEYS)
     return made
 
 
@@ -80,32 +77,34 @@ def keys(new: Any) -> list[str]:
 
 def test_a_known_release(library: Library) -> None:
     finding = library.examine("1.10")
-    assert (finding.listed, finding.unknown, finding.known) == (True, False, KEYS)
+    assert (finding.listed, finding.unknown, list(finding.known)) == (True, False, KEYS[:2])
 
 
 def test_a_new_release_with_the_same_code(library: Library) -> None:
     finding = library.examine("1.11")
     assert (finding.listed, finding.unknown) == (False, False)
     assert "the table does not have this release" in str(finding)
-    assert fingerprints.accept([finding], []) == []
+    fingerprints.accept([finding], [])
     assert library.examine("1.11").listed
 
 
 def test_new_code_and_code_that_is_gone(library: Library) -> None:
     library.change(("a + 2", "a + 20"), ("removed", "renamed"))
     finding = library.examine("1.11")
-    assert (finding.known, keys(finding.new), finding.gone) == (KEYS[:1], KEYS[1:2], KEYS[2:])
-    assert "known: 1, new: 1" in str(finding) and "gone: library:removed" in str(finding)
+    assert (list(finding.known), keys(finding.new), finding.lacking) == (KEYS[:1], KEYS[1:2], {KEYS[2]: "is gone"})
+    assert "known: 1, new: 1" in str(finding) and "library:removed: is gone" in str(finding)
     (new,) = finding.new
     assert (new.before, new.changed) == ("library 1.10", 2)
     assert new.difference == [
         "--- library:changed (library 1.10)", "+++ library:changed (library 1.11)", "@@ -1,2 +1,2 @@",
         " def changed(a):", "-    return a + 2", "+    return a + 20",
     ]  # fmt: skip
-    # What came with a later release is not gone.
-    assert library.examine("1.9").gone == library.examine("1.8").gone == []
+    library.change(("renamed(a)", "removed(b)"))
+    assert library.examine("1.11").lacking == {KEYS[2]: "takes (b), not (a) (one)"}
+    # A module that a release has not got is not needed there.
     library.module.unlink()
-    assert library.examine("2.0").gone == KEYS
+    assert not library.examine("1.11").lacking
+    assert library.examine("2.0").refused == []
 
 
 def test_one_of_several_functions_of_a_name_is_new(library: Library) -> None:
@@ -117,8 +116,8 @@ def test_one_of_several_functions_of_a_name_is_new(library: Library) -> None:
 
 def test_a_long_difference_is_cut(library: Library) -> None:
     library.change(("a + 2", "(\n" + "".join(f"        {number} +\n" for number in range(100)) + "    a)"))
-    shown = fingerprints.differences(library.examine("1.11").new).splitlines()
-    assert len(shown) == fingerprints.LONGEST + 1 and shown[-1].endswith(" more lines")
+    shown = str(library.examine("1.11")).splitlines()
+    assert len(shown) == fingerprints.LONGEST + 3 and shown[-1].endswith(" more lines")
 
 
 @pytest.mark.parametrize("release", ["CPython 3.99.0", "library 9.9"])
@@ -129,58 +128,24 @@ def test_a_release_that_cannot_be_had(library: Library, release: str, monkeypatc
     assert fingerprints.of_release("library:kept", release) == []
 
 
-def test_what_has_to_be_read_is_refused(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of the release is taken over, and one function is none of another's business."""
-    library.change(("a + 1", "a + 10"), ("a + 2", "a + 20"))
-    monkeypatch.setattr(fingerprints, "why_to_read", lambda function: "replaced" * function.key.endswith("kept"))
-    finding = library.examine("1.11")
-    assert [(each.key, each.reason) for each in finding.new] == [(KEYS[0], "replaced"), (KEYS[1], "")]
-    assert keys(fingerprints.accept([finding], [])) == KEYS[:1]
-    assert keys(library.examine("1.11").new) == KEYS[:1]
-    known = {key: table[catalogue.SOURCE].values() for key, table in catalogue.table().items()}
-    assert [any("library 1.11" in each for each in known[key]) for key in KEYS] == [False, True, True]
-    assert fingerprints.accept([finding], KEYS[:1]) == library.examine("1.11").new == []
-
-
-KEY = "glanceclient.common.utils:serious_integrity_iter"
-
-
-def test_a_contract(files: pathlib.Path) -> None:
-    """A function that is only wrapped may change where nobody relies on it."""
-    module = files / "glanceclient" / "common" / "utils.py"
-    module.parent.mkdir(parents=True)
-    (contract,) = {
-        target.contract for patch in registry.patches() for target in patch.targets if KEY in target.keys_for(None)
-    }
-    stub = textwrap.dedent(contract).replace("_\n", "x\n").replace("(_", "(x")
-
-    def why(text: str) -> str:
-        module.write_text(text)
-        found = fingerprints.functions(files, {"glanceclient.common.utils": ["serious_integrity_iter"]})
-        return "".join(map(fingerprints.why_to_read, found))
-
-    assert why(stub) == why(stub + "\n    LOG.info('another line')\n") == ""
-    assert why(stub.replace("update(chunk)", "update(other)")).endswith("(glanceclient_hashing)")
-
-
-def test_other_bytecode_of_known_source(library: Library) -> None:
-    before = fingerprints.TABLE.read_text()
-    table = json.loads(before)
-    table[KEYS[0]][catalogue.PYTHON] = {"0123456789abcdef": "library 1.10"}
-    fingerprints.TABLE.write_text(json.dumps(table))
-    assert fingerprints.accept([library.examine("1.10")], []) == []
-    assert catalogue.table()[KEYS[0]][catalogue.PYTHON].keys() > {"0123456789abcdef"}
+def test_what_has_to_be_read_is_refused(library: Library) -> None:
+    """The rest of the release is taken over."""
+    library.change(("a + 1", "a + 10"), ("a + 2", "a + 2 + 0"))
+    for read, left in ((KEYS[1:2], KEYS[:1]), (KEYS[:1], [])):
+        fingerprints.accept([library.examine("1.11")], read)
+        assert keys(library.examine("1.11").new) == left
+    assert [known_code.releases(key)["library"] for key in KEYS[:2]] == [["1.9", "1.10", "1.11"]] * 2
 
 
 def test_a_revision_of_a_distribution(library: Library) -> None:
     """It has its name in the table only if it has code of its own."""
     version = fingerprints.plain("1.10-3+deb13u1")
-    assert fingerprints.accept([library.examine(version)], []) == []
+    fingerprints.accept([library.examine(version)], [])
     assert version not in fingerprints.TABLE.read_text()
     library.change(("a + 2", "a + 20"))
-    assert fingerprints.accept([library.examine(version)], ["library:changed"]) == []
+    fingerprints.accept([library.examine(version)], ["library:changed"])
     assert library.examine(version).listed
-    assert catalogue.ordered(["1.11", version, "1.10"]) == ["1.10", version, "1.11"]
+    assert known_code.ordered(["1.11", version, "1.10"]) == ["1.10", version, "1.11"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +178,6 @@ def test_the_command(
 ) -> None:
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    monkeypatch.setattr(fingerprints, "why_to_read", lambda function: "somebody relies on its code")
     version = "1.10"
     monkeypatch.setattr(fingerprints, "installed", lambda: iter([library.examine(version)]))
     assert fingerprints.main([]) == 0
@@ -222,9 +186,8 @@ def test_the_command(
     version = "1.11"
     assert fingerprints.main([]) == fingerprints.main(["--accept"]) == 1
     told = capsys.readouterr().out
-    assert "no: somebody relies on its code" in told and "+    return a + 20" in told
-    assert "taken over: 0 of 1 functions" in told
-    assert "| library:changed | library 1.11 |" in summary.read_text()
+    assert "new: library:changed, compared with library 1.10: 2 lines differ" in told
+    assert "+    return a + 20" in told and "+    return a + 20" in summary.read_text()
     with pytest.raises(SystemExit):
         fingerprints.main(["--accept", "library:kept"])
     assert "--accept: not new: library:kept" in capsys.readouterr().err

@@ -62,7 +62,6 @@ def test_an_extra_installs_what_is_patched() -> None:
         ("README.rst", "glance_store", r"glance_store ([\d.]+) to ([\d.]+)"),
         ("doc/source/operators/glance.rst", "glance", r"code of glance ([\d.]+) to ([\d.]+)"),
         ("doc/source/programs/clients.rst", "glanceclient", r"fastio knows the releases ([\d.]+) to ([\d.]+),"),
-        ("doc/source/programs/clients.rst", "openstack", r"of openstacksdk ([\d.]+) to ([\d.]+);"),
     ],
 )  # fmt: skip
 def test_a_page_has_the_oldest_release_and_the_newest_that_is_known(page: str, folder: str, sentence: str) -> None:

@@ -2,17 +2,18 @@
 
     python -m benchmarks.tools.fingerprints                             # this standard library, and what is installed
     python -m benchmarks.tools.fingerprints eventlet==0.41.4 glance     # releases from PyPI, without one the newest
+    python -m benchmarks.tools.fingerprints CPython==3.14.1             # the standard library of a release
 
-Each prints a table of the functions whose code nobody has read, and how each differs from the known release before.
-The exit status is 1 if there are any, if functions are gone, or if a patch is not made for a release as new as this.
+Each prints the functions whose code nobody has read, with the difference to the known release before, and those that
+are gone or have not got what a patch uses. The exit status is 1 if there are any, or if a patch is not made for a
+release as new as this.
 
-``--accept`` adds to ``fastio/patching/fingerprints.json`` what nobody has to read: releases without new code, other
-bytecode of known source, and functions that keep to the contracts of all patches that rely on them. It refuses the
-others and says why. A function that is given by its name is added as well: somebody has read it. Each Python adds the
-bytecode that it makes; ``--stdlib VERSION=DIRECTORY`` reads another standard library of its minor version. Foreign code
-is compiled, and never run. :mod:`benchmarks.tools.debian` runs this inside of Debian's suites.
+``--accept`` adds releases without new code to ``fastio/patching/fingerprints.json``, and functions that it names:
+somebody has read them. Foreign code is compiled, and never run. :mod:`benchmarks.tools.debian` runs this inside of
+Debian's suites.
 """
 
+import ast
 import difflib
 import importlib.metadata
 import json
@@ -36,14 +37,11 @@ from typing import NamedTuple
 from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
-from benchmarks.harness import markup
 from fastio import terminal
 from fastio.arguments import Parser
-from fastio.patching import catalogue, contracts, registry, syntax
-from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
-from fastio.patching.fingerprint import Defaults, digest
-from fastio.patching.registry import Requirement
-from fastio.tables import Table
+from fastio.patching import known_code, registry
+from fastio.patching.known_code import CPYTHON, PYTHON, Uses
+from fastio.patching.registry import Patch, Requirement
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
 #: A module of a release of CPython.
@@ -52,30 +50,18 @@ UPSTREAM = "https://raw.githubusercontent.com/python/cpython/v{}/Lib/{}"
 LONGEST = 40
 
 
-# What patches declare
+def declared(python: str | None = None) -> Iterator[tuple[str, Uses, Requirement | None, Patch]]:
+    """What patches rely on under that Python, or under any: function, what of it, range of versions, patch.
 
-
-class Wanted(NamedTuple):
-    """A function that a patch declares."""
-
-    #: as ``module:qualified.name``
-    key: str
-    #: the range of the patch; None of the standard library
-    requirement: Requirement | None
-
-
-@cache
-def declared(python: tuple[int, ...] | None = None) -> list[Wanted]:
-    """All that patches declare for that version of Python, or for any: what they replace and what they rely on."""
+    The standard library has no range.
+    """
     of_folder = distributions()
-    found = []
     for patch in registry.all_patches():
         for target in patch.targets:
             ranges = {requirement.distribution: requirement for requirement in patch.requirements(target)}
-            for key in target.keys_for(python):
+            for key, uses in target.functions(python).items():
                 distribution = of_folder.get(key.partition(":")[0].partition(".")[0], CPYTHON)
-                found.append(Wanted(key, ranges.get(distribution)))
-    return found
+                yield key, uses, ranges.get(distribution), patch
 
 
 @cache
@@ -84,27 +70,22 @@ def distributions() -> dict[str, str]:
     return {folder: Requirement(stated).distribution for folder, stated in registry.libraries().items()}
 
 
-def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
-    """The functions that are wanted of a release, by module.
+@cache
+def wanted_of(distribution: str, version: str) -> dict[str, dict[Uses, list[str]]]:
+    """What is relied on in a release: function, what of it, by which patches.
 
-    Those of patches that are made for it or for earlier ones: of a release that comes after the range of a patch the
+    That of patches that are made for it or for earlier ones: of a release that comes after the range of a patch the
     functions tell whether the range can be wider.
     """
-    found: dict[str, dict[str, None]] = {}
-    python = tuple(map(int, version.split(".")[:2])) if distribution == CPYTHON else None
-    for key, requirement in declared(python):
-        if (requirement.distribution if requirement else CPYTHON) == distribution and reaches(requirement, version):
-            module, _, name = key.partition(":")
-            found.setdefault(module, {})[name] = None
-    return {module: list(names) for module, names in found.items()}
-
-
-@cache
-def is_wanted(key: str, release: str) -> bool:
-    """Whether a patch may meet the function ``key`` as ``release`` has it."""
-    distribution, _, version = release.rpartition(" ")
-    module, _, name = key.partition(":")
-    return name in wanted_of(distribution, version).get(module, ())
+    found: dict[str, dict[Uses, list[str]]] = {}
+    python = ".".join(version.split(".")[:2]) if distribution == CPYTHON else None
+    for key, uses, requirement, patch in declared(python):
+        of_this = (requirement.distribution if requirement else CPYTHON) == distribution
+        needed = not patch.not_needed_here(lambda name: version if name == distribution else None)
+        if of_this and needed and reaches(requirement, version):
+            patches = found.setdefault(key, {}).setdefault(uses, [])
+            patches += [patch.name] * (patch.name not in patches)
+    return found
 
 
 def reaches(requirement: Requirement | None, version: str) -> bool:
@@ -124,26 +105,23 @@ def refusals(distribution: str, version: str) -> list[str]:
     return [f"{requirement} ({', '.join(names)})" for requirement, names in patches.items()]
 
 
-# Functions and their fingerprints
-
-
 class Function(NamedTuple):
     """A function of a release."""
 
     key: str
-    #: what counts of the defaults of its arguments
-    defaults: Defaults
-    source: syntax.Source
+    hashed: str
+    #: what is used and not there, with the patches that use it
+    lacking: str
     #: without the indentation of its class
     text: str
 
 
-def functions(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], optimize: int = 0) -> Iterator[Function]:
+def functions(root: pathlib.Path, wanted: Mapping[str, Mapping[Uses, Sequence[str]]]) -> Iterator[Function]:
     """The wanted functions below ``root``; several of a name that is defined more than once.
 
     :raises SyntaxError: if a module is not for the running Python
     """
-    for module, names in wanted.items():
+    for module in dict.fromkeys(key.partition(":")[0] for key in wanted):
         place = root.joinpath(*module.split("."))
         # What is a package now was one module in earlier releases.
         paths = (place / "__init__.py", place.with_suffix(".py"), place.parent.with_suffix(".py"))
@@ -152,41 +130,53 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], optimize:
             continue
         with tokenize.open(path) as file:
             text = file.read()
-        last = {name.rpartition(".")[2] for name in names}
-        for name, source in syntax.functions(text, str(path), last, optimize):
-            if name in names:
-                key = f"{module}:{name}"
-                lines = text.splitlines(keepends=True)[source.code.co_firstlineno - 1 : source.node.end_lineno]
-                yield Function(key, source.defaults, source, textwrap.dedent("".join(lines)))
+        compiled = compile(text, str(path), "exec", dont_inherit=True)
+        codes = {(code.co_name, code.co_firstlineno): code for code in known_code.codes(compiled)}
+        named = list(_named(ast.parse(text)))
+        # Of a class or a module that a release has not got, nothing is missed.
+        there = {name for name, _ in named} | {""}
+        for key in wanted.keys() - {f"{module}:{name}" for name, _ in named}:
+            if key.startswith(f"{module}:") and key.partition(":")[2].rpartition(".")[0] in there:
+                yield Function(key, "", "is gone", "")
+        for name, node in named:
+            if (key := f"{module}:{name}") in wanted and not isinstance(node, ast.ClassDef):
+                first = min(each.lineno for each in (node, *node.decorator_list))
+                defaults = _defaults(node.args)
+                lacking = {
+                    f"{reason} ({', '.join(patches)})"
+                    for uses, patches in wanted[key].items()
+                    if uses.parameters is not None
+                    and (reason := known_code.lacks(uses, codes[node.name, first], defaults))
+                }
+                lines = text.splitlines(keepends=True)[first - 1 : node.end_lineno]
+                hashed = known_code.hash_tree(known_code.spell(node), defaults)
+                yield Function(key, hashed, "; ".join(sorted(lacking)), textwrap.dedent("".join(lines)))
 
 
-def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
-    """``(key, PYTHON or SOURCE, fingerprint)`` of the wanted functions below ``root``.
-
-    The bytecode is what the running Python makes of it at each level of optimisation.
-    """
-    for level in (0, 1, 2):
-        for key, defaults, source, _ in functions(root, wanted, level):
-            yield key, PYTHON, digest(source.code, defaults)
-            yield key, SOURCE, syntax.fingerprint(source.tree, defaults)
-
-
-def why_to_read(function: Function) -> str:
-    """Why somebody has to read a function that is not known; empty if it keeps to the contracts of all patches."""
-    source = function.source._replace(defaults=function.defaults)
-    reasons: dict[str, list[str]] = {}
-    for patch in registry.all_patches():
-        for target in patch.targets:
-            if function.key not in target.keys_for(None):
-                continue
-            stub = contracts.stubs(target.contract).get(registry.last_name(function.key))
-            reason = contracts.violation_of_source(stub, source) if stub else "its code has to be known"
-            if reason and patch.name not in reasons.setdefault(reason, []):
-                reasons[reason].append(patch.name)
-    return "; ".join(f"{reason} ({', '.join(names)})" for reason, names in reasons.items())
+def _named(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, known_code.Function | ast.ClassDef]]:
+    """The functions and classes of a module with their qualified names."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield prefix + child.name, child
+            yield from _named(child, f"{prefix}{child.name}.")
+        else:
+            yield from _named(child, prefix)
 
 
-# A release beside the table
+def _defaults(arguments: ast.arguments) -> known_code.Defaults:
+    keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return (
+        [_default(value) for value in arguments.defaults],
+        {argument.arg: _default(value) for argument, value in keyword if value is not None},
+    )
+
+
+def _default(expression: ast.expr) -> str:
+    """What :func:`known_code.plain` makes of the value, if a literal tells it. Nothing is evaluated."""
+    try:
+        return known_code.plain(ast.literal_eval(expression))
+    except (ValueError, TypeError, RecursionError):
+        return known_code.NOT_PLAIN
 
 
 @dataclass(frozen=True)
@@ -195,11 +185,10 @@ class New:
 
     key: str
     release: str
+    hashed: str
     #: the known release that it is compared with, and a unified diff
     before: str
     difference: Sequence[str]
-    #: why it has to be read; empty if it keeps to all contracts
-    reason: str
 
     @property
     def changed(self) -> int:
@@ -214,117 +203,81 @@ class Finding:
     release: str
     #: whether the table names this very release
     listed: bool = False
-    #: functions whose code is known
-    known: Sequence[str] = ()
+    #: hashes that are known, by function
+    known: Mapping[str, Collection[str]] = field(default_factory=dict)
     new: Sequence[New] = ()
-    #: functions that the release known before this one has and this one has not
-    gone: Sequence[str] = ()
+    #: what is relied on and not there, by function
+    lacking: Mapping[str, str] = field(default_factory=dict)
     #: requirements of patches that the version does not meet
     refused: Sequence[str] = ()
-    #: ``{key: (PYTHON or SOURCE, fingerprint)}``
-    prints: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-
-    @property
-    def packaged(self) -> bool:
-        """Whether it is a revision of a distribution, which is no news without code of its own."""
-        return "+" in self.release
 
     @property
     def unknown(self) -> bool:
         """Whether there is something to read or to decide."""
-        return bool(self.new or self.gone or self.refused)
+        return bool(self.new or self.lacking or self.refused)
 
     def __str__(self) -> str:
         lines = [f"{self.release}: functions that are known: {len(self.known)}, new: {len(self.new)}"]
-        lines += [f"  gone: {key}" for key in self.gone]
+        lines += [f"  {key}: {reason}" for key, reason in self.lacking.items()]
         lines += [f"  not for this version: {text}" for text in self.refused]
-        if not self.listed and not self.unknown and not self.packaged and self.known:
+        for new in self.new:
+            lines.append(f"  new: {new.key}, compared with {new.before or 'nothing'}: {new.changed} lines differ")
+            lines += new.difference[:LONGEST]
+            lines += [f"… {len(new.difference) - LONGEST} more lines"] * (len(new.difference) > LONGEST)
+        if not self.listed and not self.unknown and "+" not in self.release and self.known:
             lines.append("  nothing is new, but the table does not have this release")
         return "\n".join(lines)
 
 
-def examine(
-    distribution: str, version: str, root: pathlib.Path, wanted: Mapping[str, Sequence[str]] | None = None
-) -> Finding:
+def examine(distribution: str, version: str, root: pathlib.Path) -> Finding:
     """Compare the functions of the modules below ``root`` with the table.
 
-    :param wanted: by module; what patches declare by default
     :raises SyntaxError: if a module is not for the running Python
     """
-    if wanted is None:
-        # A release candidate has the functions of its release.
-        wanted = wanted_of(distribution, version if distribution == CPYTHON else Version(version).base_version)
-    release = f"{distribution} {version}"
-    prints: dict[str, list[tuple[str, str]]] = {}
-    for key, kind, value in hashes(root, wanted):
-        # Of another Python's standard library the bytecode is nothing that anyone has.
-        if kind == SOURCE or distribution != CPYTHON or version.startswith(f"{PYTHON}."):
-            prints.setdefault(key, []).append((kind, value))
-    sources = {key: catalogue.table().get(key, {}).get(SOURCE, {}) for key in _keys(wanted)}
-    unknown: dict[str, list[Function]] = {}
-    for function in functions(root, wanted):
-        if syntax.fingerprint(function.source.tree, function.defaults) not in sources[function.key]:
-            unknown.setdefault(function.key, []).append(function)
-    before = _before(distribution, version, sources)
+    # A release candidate has the functions of its release.
+    wanted = wanted_of(distribution, version if distribution == CPYTHON else Version(version).base_version)
+    found = list(functions(root, wanted))
+    table, known, new = known_code.table(), dict[str, list[str]](), dict[str, New]()
+    for function in found:
+        if not function.hashed or all(use.parameters is not None for use in wanted[function.key]):
+            continue
+        if function.hashed in table.get(function.key, {}):
+            known.setdefault(function.key, []).append(function.hashed)
+        else:
+            compared = _compared(function, distribution, version)
+            new[function.key] = max(new.get(function.key, compared), compared, key=lambda each: each.changed)
+    lacking = {key: [each.lacking for each in found if each.key == key] for key in wanted}
     return Finding(
-        release,
-        listed=any(release in releases(text) for hashes in sources.values() for text in hashes.values()),
-        known=[key for key in prints if key not in unknown],
-        new=[_new(release, found, before.get(key, "")) for key, found in unknown.items()],
-        gone=[key for key, known in before.items() if known == max(before.values(), key=_number) and key not in prints],
-        refused=[] if distribution == CPYTHON else refusals(distribution, version),
-        prints=prints,
+        f"{distribution} {version}",
+        any(version in known_code.releases(key).get(distribution, ()) for key in known),
+        {key: hashes for key, hashes in known.items() if key not in new},
+        list(new.values()),
+        # Some of the standard library's functions are there for two systems.
+        {key: reasons[-1] for key, reasons in lacking.items() if reasons and all(reasons)},
+        [] if distribution == CPYTHON else refusals(distribution, version),
     )
 
 
-def _keys(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{module}:{name}" for module, names in wanted.items() for name in names]
-
-
-def releases(text: str) -> list[str]:
-    """Those that a fingerprint in the table stands for."""
-    return [release for release in text.split(", ") if release]
-
-
-def _number(release: str) -> Version:
-    return Version(release.rpartition(" ")[2])
-
-
-def _before(distribution: str, version: str, sources: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The last release up to ``version`` that each function is known in; nothing of those that came later."""
-    found = {}
-    for key, prints in sources.items():
-        known = {release for text in prints.values() for release in releases(text)}
-        of_this = [each for each in known if each.rpartition(" ")[0] == distribution]
-        if earlier := [each for each in of_this if _number(each) <= Version(version)]:
-            found[key] = max(earlier, key=_number)
-    return found
-
-
-def _new(release: str, functions: Sequence[Function], before: str) -> New:
-    """The function that differs the most from known code, of several new ones with the same name."""
-    reasons = "; ".join(dict.fromkeys(filter(None, map(why_to_read, functions))))
-    old = [each.text for each in of_release(functions[0].key, before)] or [""]
-    found = []
-    for function in functions:
-        names = f"{function.key} ({before or 'nothing'})", f"{function.key} ({release})"
-        ways = [
-            difflib.unified_diff(text.splitlines(), function.text.splitlines(), *names, n=1, lineterm="")
-            for text in old
-        ]
-        found.append(
-            min((New(function.key, release, before, list(way), reasons) for way in ways), key=lambda new: new.changed)
-        )
-    return max(found, key=lambda new: new.changed)
+def _compared(function: Function, distribution: str, version: str) -> New:
+    """The function beside the last known release up to this one that has it and can be had."""
+    known = known_code.releases(function.key).get(distribution, [])
+    earlier = [each for each in known if Version(each) <= Version(version)]
+    before = f"{distribution} {max(earlier, key=Version)}" if earlier else ""
+    release = f"{distribution} {version}"
+    names = f"{function.key} ({before or 'nothing'})", f"{function.key} ({release})"
+    ways = [
+        list(difflib.unified_diff(text.splitlines(), function.text.splitlines(), *names, n=1, lineterm=""))
+        for text in [each.text for each in of_release(function.key, before)] or [""]
+    ]
+    return New(function.key, release, function.hashed, before, min(ways, key=len))
 
 
 def of_release(key: str, release: str) -> list[Function]:
     """The functions of this name as a release has them that may have to be fetched; empty where it cannot be had."""
-    distribution, _, version = release.rpartition(" ")
-    module, _, name = key.partition(":")
+    distribution, _, version = release.partition(" ")
     # A revision of a distribution is nothing that PyPI has.
-    root = fetched(distribution, version.partition("+")[0], module) if release else None
-    return list(functions(root, {module: [name]})) if root is not None else []
+    root = fetched(distribution, version.partition("+")[0], [key.partition(":")[0]]) if release else None
+    return list(functions(root, {key: {}})) if root is not None else []
 
 
 @cache
@@ -332,23 +285,22 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory()
 
 
-@cache
-def fetched(distribution: str, version: str, module: str = "") -> pathlib.Path | None:
-    """An unpacked wheel, or the module of CPython; None where it cannot be had.
+def fetched(distribution: str, version: str, modules: Sequence[str]) -> pathlib.Path | None:
+    """An unpacked wheel, or these modules of CPython; None where it cannot be had.
 
     Kept in ``FINGERPRINT_CACHE``, if that names a directory.
     """
     into = pathlib.Path(os.environ.get("FINGERPRINT_CACHE") or _directory().name, f"{distribution}-{version}")
     root = into / "unpacked"
     if distribution == CPYTHON:
-        path = pathlib.Path(*module.split(".")).with_suffix(".py")
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with urllib.request.urlopen(UPSTREAM.format(version, path.as_posix()), timeout=60) as answer:
-                (root / path).write_bytes(answer.read())
-        except OSError as error:
-            print(f"{distribution} {version}: {error}", file=sys.stderr)
-            return None
+        for path in (pathlib.Path(*module.split(".")).with_suffix(".py") for module in modules):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with urllib.request.urlopen(UPSTREAM.format(version, path.as_posix()), timeout=60) as answer:
+                    (root / path).write_bytes(answer.read())
+            except OSError as error:
+                print(f"{distribution} {version}: {error}", file=sys.stderr)
+                return None
     elif not root.exists():
         asked = f"{distribution}=={version}" if version else distribution
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d"]
@@ -359,14 +311,11 @@ def fetched(distribution: str, version: str, module: str = "") -> pathlib.Path |
     return root
 
 
-# What is looked at
-
-
 def installed() -> Iterator[Finding]:
     """What became of the standard library, and of all that is installed here."""
-    version = platform.python_version()
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
-    yield examine(CPYTHON, revision(stdlib, f"libpython{PYTHON}-minimal", version), stdlib)
+    version = revision(stdlib, f"libpython{PYTHON}-minimal", platform.python_version())
+    yield examine(CPYTHON, version, stdlib)
     for name in distributions().values():
         try:
             found = importlib.metadata.distribution(name)
@@ -396,103 +345,56 @@ def plain(version: str) -> str:
     return f"{upstream.replace('~', '')}+{'.'.join(re.findall(r'[a-z0-9]+', rest.lower()))}".removesuffix("+")
 
 
-def on_pypi(asked: Sequence[str]) -> Iterator[Finding]:
+def published(asked: Sequence[str]) -> Iterator[Finding]:
     """What became of these releases, such as ``eventlet==0.41.4``; of the newest if no version is given."""
     for each in asked:
         name, _, version = each.partition("==")
-        root = fetched(name, version)
+        modules = {key.partition(":")[0] for key in wanted_of(name, version)} if name == CPYTHON else ()
+        root = fetched(name, version, sorted(modules))
         if root is None:
-            yield Finding(each, refused=["PyPI does not have it"])
+            yield Finding(each, refused=["it cannot be had"])
             continue
         (found,) = importlib.metadata.distributions(path=[str(root)]) if not version else (None,)
         yield examine(name, found.version if found else version, root)
 
 
-def findings(asked: Sequence[str], stdlib: Sequence[str]) -> Iterator[Finding]:
-    """What became of what the command line names."""
-    for each in stdlib:
-        version, _, directory = each.partition("=")
-        if version.startswith(f"{PYTHON}."):
-            yield examine(CPYTHON, version, pathlib.Path(directory))
-    yield from on_pypi(asked)
-    if not (asked or stdlib):
-        yield from installed()
-
-
-# The table
-
-
-def accept(findings: Sequence[Finding], read: Collection[str]) -> list[New]:
-    """Write what is equal in what matters, and what was ``read``, into the table; returns what is left to read."""
+def accept(findings: Sequence[Finding], read: Collection[str]) -> None:
+    """Write releases without new code, and what was ``read``, into the table."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     for finding in findings:
-        taken = [each.key for each in finding.new if not each.reason or each.key in read]
-        if finding.packaged and not taken:
-            # A revision of what is known has its name in the table only where it has code of its own.
-            continue
-        for key in [*finding.known, *taken]:
-            for kind, value in finding.prints[key]:
-                prints = table.setdefault(key, {}).setdefault(kind, {})
-                names = releases(prints.get(value, ""))
-                prints[value] = ", ".join(names if finding.release in names else [*names, finding.release])
-    TABLE.write_text(json.dumps(looked_up(table), indent=1, sort_keys=True) + "\n")
-    return [each for finding in findings for each in finding.new if each.reason and each.key not in read]
-
-
-def looked_up(table: Mapping[str, Mapping[str, Mapping[str, str]]]) -> dict[str, dict[str, dict[str, str]]]:
-    """``table`` without what no patch declares any more, and without releases from before a patch's range."""
-    kept: dict[str, dict[str, dict[str, str]]] = {}
-    for key, pythons in table.items():
-        for python, prints in pythons.items():
-            for value, text in prints.items():
-                if names := [release for release in releases(text) if is_wanted(key, release)]:
-                    kept.setdefault(key, {}).setdefault(python, {})[value] = ", ".join(names)
-    return kept
-
-
-def overview(new: Sequence[New]) -> Table:
-    """What is new, function by function."""
-    head = ["function", "new in", "compared with", "lines that differ", "taken over by --accept"]
-    rows = []
-    for each in new:
-        taken = f"no: {each.reason}" if each.reason else "yes"
-        rows.append([each.key, each.release, each.before, str(each.changed), taken])
-    return Table("Functions whose code is new", head, rows)
-
-
-def differences(new: Sequence[New]) -> str:
-    """How each differs from what it is compared with; long ones are cut."""
-    shown = []
-    for each in new:
-        rest = len(each.difference) - LONGEST
-        shown += [*each.difference[:LONGEST], *([f"… {rest} more lines"] if rest > 0 else []), ""]
-    return "\n".join(shown)
+        distribution, _, version = finding.release.partition(" ")
+        taken = {each.key: [each.hashed] for each in finding.new if each.key in read}
+        # A revision of what is known has its name in the table only where it has code of its own.
+        known = finding.known if taken or "+" not in version else {}
+        for key, hashed in ((key, hashed) for key, of in {**known, **taken}.items() for hashed in of):
+            of_hash = table.setdefault(key, {})
+            versions = {*of_hash.get(hashed, distribution).split(" ")[1:], version}
+            of_hash[hashed] = " ".join([distribution, *known_code.ordered(versions)])
+    wanted = {key for key, uses, *_ in declared() if uses.parameters is None}
+    kept = {key: of for key, of in table.items() if key in wanted}
+    TABLE.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
 
 
 @terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.fingerprints", description=__doc__.splitlines()[0])
-    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="on PyPI, instead of what is installed")
-    parser.add_argument("--stdlib", nargs="+", default=[], metavar="VERSION=DIRECTORY", help="of this Python's minor")
-    parser.add_argument("--accept", nargs="*", metavar="FUNCTION", help="take over what is equal in what matters")
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="instead of what is installed")
+    parser.add_argument("--accept", nargs="*", metavar="FUNCTION", help="take over releases, and what somebody has read")
     arguments = parser.parse_args(argv)
-    found = list(findings(arguments.releases, arguments.stdlib))
-    print("\n".join(map(str, found)))
-    new = [each for finding in found for each in finding.new]
-    if names := set(arguments.accept or ()) - {each.key for each in new}:
+    found = list(published(arguments.releases) if arguments.releases else installed())
+    shown = "\n".join(map(str, found))
+    print(shown)
+    new = {each.key for finding in found for each in finding.new}
+    if names := set(arguments.accept or ()) - new:
         parser.error(f"--accept: not new: {', '.join(sorted(names))}")
-    if new:
-        table, details = overview(new), differences(new)
-        print(f"\n{table.text(terminal.width())}\n\n{details}")
-        # The page of a run of GitHub Actions.
-        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-            with open(summary, "a", encoding="utf-8") as file:
-                file.write(f"{markup.markdown(table)}\n\n```diff\n{details}\n```\n")
+    # The page of a run of GitHub Actions.
+    if new and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
+        with open(summary, "a", encoding="utf-8") as file:
+            file.write(f"```diff\n{shown}\n```\n")
     if arguments.accept is not None:
-        left = accept(found, arguments.accept)
-        print(f"taken over: {len(new) - len(left)} of {len(new)} functions")
-        new = left
-    unknown = new or any(finding.gone or finding.refused for finding in found)
+        accept(found, arguments.accept)
+        new -= set(arguments.accept)
+    unknown = new or any(finding.lacking or finding.refused for finding in found)
     if unknown:
         print('doc/source/contributor.rst, "A new upstream release", says what to do')
     return bool(unknown)

@@ -10,32 +10,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from fastio.patching import catalogue, registry
-from fastio.patching.registry import Requirement, Target
+from fastio.patching import known_code, registry
+from fastio.patching.registry import Target
 from fastio.tables import Table
 
 TESTED = Path(__file__).with_name("tested.json")
 #: What the environments differ in, besides Python.
 DISTRIBUTIONS = ("eventlet", "oslo.concurrency", "glance_store")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One attribute that a patch replaces."""
-
-    patch: str
-    #: ``module:qualified.attribute``
-    target: str
-    #: the ranges of versions that the patch is for; empty where only Python counts
-    requires: Sequence[str]
-    #: distribution: those of its releases in which all the code is known that the target relies on
-    known: dict[str, list[str]]
-    #: whether ``patch()`` without names applies it
-    default: bool = True
-
-    def spans(self) -> str:
-        """The known releases as people read them: ``eventlet 0.34.3 to 0.41.3``."""
-        return ", ".join(_span(name, versions) for name, versions in self.known.items())
 
 
 @dataclass(frozen=True)
@@ -53,42 +34,22 @@ class Environment:
     without: Sequence[str] = ()
 
 
-def rows() -> list[Row]:
-    """A row for each target, in the order of application."""
-    found = []
-    for patch in registry.patches():
-        for target in patch.targets:
-            requires = patch.requirements(target)
-            known = known_releases(target, requires)
-            required = [str(requirement) for requirement in requires]
-            found.append(Row(patch.name, target.key, required, known, patch.default))
-    return found
-
-
-def known_releases(target: Target, requires: Sequence[Requirement]) -> dict[str, list[str]]:
-    """``{distribution: versions}`` within ``requires`` in which all is known that ``target`` relies on.
-
-    On some Python: a release need not be known on each of them.
-    """
+def known_releases(target: Target) -> dict[str, list[str]]:
+    """``{distribution: versions}`` in which all is known that has to be, of what ``target`` relies on."""
     known: dict[str, set[str]] = {}
-    for key in target.keys_for(None):
-        for name, versions in _releases(key).items():
-            if name == catalogue.CPYTHON:
-                versions = versions | {each for each in _pythons() if key not in target.keys_for(_minor(each))}
-            known[name] = known[name] & versions if name in known else set(versions)
-    for requirement in requires:
-        if requirement.distribution in known:
-            known[requirement.distribution] = set(filter(requirement.accepts, known[requirement.distribution]))
-    return {name: catalogue.ordered(versions) for name, versions in known.items()}
+    for key, uses in target.functions(None).items():
+        for name, versions in known_code.releases(key).items() if uses.parameters is None and not uses.python else ():
+            known[name] = known[name] & set(versions) if name in known else set(versions)
+    return {name: known_code.ordered(versions) for name, versions in known.items()}
 
 
 def all_releases() -> dict[str, list[str]]:
     """``{distribution: versions}`` of which some code is known."""
     known: dict[str, set[str]] = {}
-    for key in catalogue.table():
-        for name, versions in _releases(key).items():
+    for key in known_code.table():
+        for name, versions in known_code.releases(key).items():
             known.setdefault(name, set()).update(versions)
-    return {name: catalogue.ordered(known[name]) for name in sorted(known, key=str.lower)}
+    return {name: known_code.ordered(known[name]) for name in sorted(known, key=str.lower)}
 
 
 @lru_cache(maxsize=1)
@@ -100,11 +61,14 @@ def tested() -> list[Environment]:
 
 def patches_table() -> Table:
     """The patches; the targets of a patch of which the same holds share a row."""
-    alike: dict[tuple[str, str, str, str], int] = {}
-    for row in rows():
-        cells = (row.patch, "yes" if row.default else "no", row.spans(), ", ".join(row.requires) or "-")
-        alike[cells] = alike.get(cells, 0) + 1
-    head = ["patch", "targets", "in the default", "known releases", "applied to"]
+    alike: dict[tuple[str, ...], int] = {}
+    for patch in registry.patches():
+        for target in patch.targets:
+            spans = (known_code.span(" ".join((name, *known))) for name, known in known_releases(target).items())
+            ranges = ", ".join(map(str, patch.requirements(target))) or "-"
+            cells = (patch.name, "yes" if patch.default else "no", ", ".join(spans) or "-", ranges)
+            alike[cells] = alike.get(cells, 0) + 1
+    head = ["patch", "targets", "in the default", "replaces code of", "applied to"]
     return Table("", head, [[patch, str(count), *others] for (patch, *others), count in alike.items()])
 
 
@@ -122,29 +86,6 @@ def tested_table() -> Table:
         for environment in tested()
     ]
     return Table(title, head, rows)
-
-
-def _releases(key: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for hashes in catalogue.table().get(key, {}).values():
-        for releases in hashes.values():
-            for release in releases.split(", "):
-                name, _, version = release.rpartition(" ")
-                found.setdefault(name, set()).add(version)
-    return found
-
-
-@lru_cache(maxsize=1)
-def _pythons() -> list[str]:
-    return all_releases()[catalogue.CPYTHON]
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")[:2]))
-
-
-def _span(name: str, versions: Sequence[str]) -> str:
-    return catalogue.span(", ".join(f"{name} {version}" for version in versions)) if versions else f"{name}: none"
 
 
 def _counts(run: dict[str, int]) -> str:

@@ -9,8 +9,8 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from fastio import counters
-from fastio.patching import catalogue, places, registry
-from fastio.patching.catalogue import Known
+from fastio.patching import known_code, places, registry
+from fastio.patching.known_code import Known, Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 
@@ -26,12 +26,10 @@ class Hook:
         #: the attribute itself
         self.attribute = attribute
         found = upstream.found
-        #: what the attribute's own code was recognised by; None if it only keeps to a contract
-        self.known = upstream.known
         #: how each patch here has recognised what it relies on, by the patch's name
         self.upstream: dict[str, Upstream] = {}
         self.original = found.function
-        #: the releases whose code this is, empty if it only keeps to a contract
+        #: the releases whose code this is, empty if it only has what is used
         self.release = upstream.release
         #: functions elsewhere that patches rely on, by key; see ``Target.relies_on``
         self.relied_on = dict(upstream.relied_on)
@@ -132,8 +130,6 @@ class UnknownCodeError(Exception):
 
 
 _REPORT_IT = "report the versions shown, so that this code can be read and its fingerprint added"
-#: How a function is recognised that is not known, but keeps to what the target relies on.
-BY_CONTRACT = "contract"
 _hooks: dict[str, Hook] = {}
 
 
@@ -181,96 +177,67 @@ class Upstream(NamedTuple):
     found: places.Found
     #: functions elsewhere, by key
     relied_on: dict[str, FunctionType]
-    #: what each function is known as, by key, or None if it only keeps to the contract; the first tells the release
-    functions: dict[str, Known | None]
-
-    @property
-    def known(self) -> Known | None:
-        return next(iter(self.functions.values()))
+    #: how each function is known, by key; the first tells the release
+    functions: dict[str, Known]
 
     @property
     def release(self) -> str:
-        """The releases whose code this is, empty if it only keeps to the contract."""
-        return self.known.releases if self.known else ""
+        """The releases whose code this is, empty if it only has what is used."""
+        return next(iter(self.functions.values())).releases
 
     @property
     def by(self) -> str:
         """What has recognised the code: the least certain of what has recognised one of the functions."""
-        found = {_by(known) for known in self.functions.values()}
-        return next(way for way in (BY_CONTRACT, catalogue.ACCEPTED, "source", "bytecode") if way in found)
+        found = {known.by for known in self.functions.values()}
+        return next(way for way in (known_code.USES, known_code.ACCEPTED, known_code.SOURCE) if way in found)
 
     @property
     def is_accepted(self) -> bool:
         """Whether ``accept_code`` has all of the code that was recognised by it."""
-        entries = (known.accepted for known in self.functions.values() if known and known.accepted)
-        return all(entry in catalogue.accepted() for entry in entries)
+        entries = (known.accepted for known in self.functions.values() if known.accepted)
+        return all(entry in known_code.accepted() for entry in entries)
 
     def __str__(self) -> str:
-        others: dict[str, list[str]] = {}
-        for key, known in list(self.functions.items())[1:]:
-            others.setdefault(_by(known), []).append(registry.last_name(key))
-        others.pop("bytecode", None)
-        first = f"code of {catalogue.span(self.release)}" if self.known else "changed code"
-        if self.known and self.known.accepted:
-            first = f"code like {self.release}, by accept_code"
-        elif _by(self.known) != "bytecode":
-            first += f", by {_by(self.known)}"
-        return "; ".join([first, *(f"by {way}: {', '.join(names)}" for way, names in others.items())])
-
-
-def _by(known: Known | None) -> str:
-    return known.by if known else BY_CONTRACT
+        first, *_ = self.functions.values()
+        if first.accepted:
+            return f"code like {first.releases}, by accept_code"
+        known = next((known.releases for known in self.functions.values() if known.releases), "")
+        return f"code of {known_code.span(known)}" if known else "code that has what is used"
 
 
 def recognise(target: Target) -> Upstream:
     """Look up all that ``target`` declares.
 
-    :raises UnknownCodeError: if the attribute, or a function that the target relies on, is neither known nor keeps to
-        the target's contract
+    :raises UnknownCodeError: if the attribute, or a function that the target relies on, is not known and has to be, or
+        has not what is used
     """
     results: list[places.Found] = []
-    functions: dict[str, Known | None] = {}
+    functions: dict[str, Known] = {}
+    uses = target.functions()
     for attribute, key in target.beside.items():
         place = places.AttributePlace(target.owner(), attribute)
         value = place.get()
         if value is None:
             raise UnknownCodeError(f"{attribute} does not exist", _REPORT_IT)
-        found, functions[key] = _find(target, attribute, key, place)
+        modules = (target.module, key.partition(":")[0])
+        found = places.find(place, functools.partial(is_upstreams, modules, attribute))
+        if found is None:
+            if places.find(place, functools.partial(_defined_in, modules)):
+                raise UnknownCodeError(f"{attribute} has unknown code", _REPORT_IT)
+            raise _in_the_way(value, attribute, "does not show what it calls, and stands")
+        functions[key] = _known(key, attribute, uses[key], original(found.function))
         for wrapper in found.above:
             if type(wrapper) in (staticmethod, classmethod):
                 raise UnknownCodeError(f"{attribute} is a {type(wrapper).__name__}", _REPORT_IT)
         others = places.foreign(found.above, target.libraries)
-        if others and attribute == target.name and _original(found.function) is found.function:
+        if others and attribute == target.name and original(found.function) is found.function:
             raise _in_the_way(others[0], attribute, "stands")
         results.append(found)
     relied_on = {}
     for key in target.elsewhere:
         relied_on[key] = function = _function_at(key)
-        functions[key] = _recognise_elsewhere(target, key, function)
+        functions[key] = _recognise_elsewhere(key, uses[key], function)
     return Upstream(results[0] if target.stock is None else _find_value(target), relied_on, functions)
-
-
-def _find(target: Target, attribute: str, key: str, place: places.AttributePlace) -> tuple[places.Found, Known | None]:
-    """The function at ``place``, or in the wrappers there, and what it is known as."""
-    known: list[Known] = []
-
-    def is_known(value: Any) -> bool:
-        recognised = _recognise(key, value)
-        known.extend([recognised] if recognised else [])
-        return recognised is not None
-
-    found = places.find(place, is_known)
-    if found is not None:
-        return found, known[0]
-    # Also within decorators of upstream's.
-    modules = (target.module, key.partition(":")[0])
-    found = places.find(place, functools.partial(_is_upstreams, modules, registry.last_name(key)))
-    if found is not None:
-        _check_contract(target, attribute, key, _original(found.function))
-        return found, None
-    if places.find(place, functools.partial(_defined_in, modules)):
-        raise UnknownCodeError(f"{attribute} has unknown code", _REPORT_IT)
-    raise _in_the_way(place.get(), attribute, "does not show what it calls, and stands")
 
 
 def _in_the_way(wrapper: Any, where: str, stands: str) -> UnknownCodeError:
@@ -280,43 +247,29 @@ def _in_the_way(wrapper: Any, where: str, stands: str) -> UnknownCodeError:
     )
 
 
-def _check_contract(target: Target, name: str, key: str, function: FunctionType) -> None:
-    """Of a function of unknown code, whether it keeps to what the target relies on.
+def _known(key: str, name: str, uses: Uses, function: FunctionType) -> Known:
+    """How a function of upstream's is known.
 
-    :raises UnknownCodeError: if it does not, or has to be known
+    :raises UnknownCodeError: if it is not known and has to be, or has not what is used
     """
-    broken = _broken_contract(target, key, function)
-    if broken:
-        digest = catalogue.of_source(function)
-        accept = f"; or read it, and accept it with accept_code={key}@{digest}" if digest else ""
-        raise UnknownCodeError(f"{name} has {broken}", _REPORT_IT + accept)
+    if uses.parameters is None:
+        known = known_code.recognise(key, function)
+        if known is not None:
+            return known
+        hashed = known_code.hash_of(function)
+        accept = f"; or read it, and accept it with accept_code={key}@{hashed}" if hashed else ""
+        raise UnknownCodeError(f"{name} has unknown code", _REPORT_IT + accept)
+    if lacking := known_code.lacks(uses, function.__code__, known_code.defaults(function)):
+        raise UnknownCodeError(f"{name} {lacking}", _REPORT_IT)
+    return Known(known_code.USES)
 
 
-def _broken_contract(target: Target, key: str, function: FunctionType) -> str:
-    """What a function of unknown code does otherwise than the target relies on; empty if there is nothing."""
-    # Imported here because few need it.
-    from fastio.patching import contracts
-
-    stub = contracts.stubs(target.contract).get(registry.last_name(key))
-    if stub is None:
-        return "unknown code"
-    source = catalogue.source(function)
-    if source is None:
-        return "unknown code, and no source to check the contract with"
-    broken = contracts.violation(stub, function, source.node)
-    return f"unknown code that breaks the contract: it {broken}" if broken else ""
-
-
-def _recognise_elsewhere(target: Target, key: str, function: Any) -> Known | None:
+def _recognise_elsewhere(key: str, uses: Uses, function: Any) -> Known:
     if function is None:
         raise UnknownCodeError(f"{key} does not exist", _REPORT_IT)
-    known = catalogue.recognise(key, function)
-    if known is not None:
-        return known
     module = key.partition(":")[0]
-    if _is_upstreams((module,), registry.last_name(key), function):
-        _check_contract(target, key, key, function)
-        return None
+    if is_upstreams((module,), registry.last_name(key), function):
+        return _known(key, key, uses, original(function))
     if _defined_in((module,), function):
         raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
     # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
@@ -345,20 +298,12 @@ def _find_value(target: Target) -> places.Found:
     return places.Found(place, value, ())
 
 
-def _recognise(key: str, value: Any) -> Known | None:
-    """What ``value`` is known as: upstream's function, or ours in its place."""
-    for hook in list(_hooks.values()):
-        if value is hook.function:
-            return hook.known
-    return catalogue.recognise(key, value)
-
-
-def _original(value: Any) -> Any:
+def original(value: Any) -> Any:
     """Upstream's function, where ``value`` may be ours in its place."""
     return next((hook.original for hook in list(_hooks.values()) if value is hook.function), value)
 
 
-def _is_upstreams(modules: Iterable[str], name: str, value: Any) -> bool:
+def is_upstreams(modules: Iterable[str], name: str, value: Any) -> bool:
     """Whether ``value`` is a function of that name in one of the modules, or ours in its place."""
-    value = _original(value)
+    value = original(value)
     return type(value) is FunctionType and value.__code__.co_name == name and _defined_in(modules, value)

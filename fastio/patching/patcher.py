@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fastio import config, log
 from fastio.errors import PatchError, SettingError, meant
-from fastio.patching import catalogue, distributions, holders, hooks, modules, registry, state
+from fastio.patching import distributions, holders, hooks, known_code, modules, registry, state
 from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
@@ -276,12 +276,12 @@ def _check_names(settings: config.Settings) -> None:
     for entry in settings.accept_code:
         code, _, release = entry.partition("=")
         key, source = code.partition("@")[0], settings.sources["accept_code"]
-        if key not in catalogue.table():
-            raise SettingError(
-                "accept_code", entry, source, "functions that patches rely on", meant(key, catalogue.table())
-            )
-        if release and release not in catalogue.releases(key):
-            allowed = f"known releases of {key}: {', '.join(catalogue.releases(key))}"
+        if key not in known_code.table():
+            allowed, known_keys = "functions that patches replace", known_code.table()
+            raise SettingError("accept_code", entry, source, allowed, meant(key, known_keys))
+        known_releases = [f"{name} {version}" for name, of in known_code.releases(key).items() for version in of]
+        if release and release not in known_releases:
+            allowed = f"known releases of {key}: {', '.join(known_releases)}"
             raise SettingError("accept_code", entry, source, allowed)
 
 
@@ -302,9 +302,6 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         blocked = state.blocked(patch, target)
         if blocked is not None:
             return blocked
-        needless = state.not_needed(patch, target)
-        if needless is not None:
-            return needless
         left = hooks.get(target)
         if left is not None and patch.name in left.layers and left.outdated(target):
             _remove(patch, target, left)
@@ -395,7 +392,7 @@ def _look_at(patches: Sequence[Patch]) -> list[Entry]:
 
 def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -> Report:
     """``settings`` are those that the entries are about, by default the ones in force."""
-    versions = {"fastio": VERSION, catalogue.CPYTHON: sys.version.partition(" ")[0]}
+    versions = {"fastio": VERSION, known_code.CPYTHON: sys.version.partition(" ")[0]}
     for requirement in map(registry.Requirement, registry.libraries().values()):
         versions[requirement.distribution] = distributions.version(requirement.distribution) or "absent"
     notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]

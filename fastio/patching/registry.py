@@ -11,13 +11,14 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio.config import PROFILES, SAFE
 from fastio.errors import UnknownPatchError
+from fastio.patching.known_code import KNOWN, Uses
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -38,6 +39,9 @@ class Layer(IntEnum):
 
 #: Makes what is put at an attribute, from what is there and the hook; see :class:`Target`.
 Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
+
+#: The running Python's minor version.
+RUNNING = ".".join(map(str, sys.version_info[:2]))
 
 #: Where the folders of patches are.
 PATCHES = "fastio.patches"
@@ -106,37 +110,17 @@ def _specifier(text: str) -> SpecifierSet:
     return Requirement(text).specifier
 
 
-class Since(NamedTuple):
-    """What a target relies on from a minor version of Python on, such as ``3.15``: upstream has it only there."""
-
-    python: str
-    name: str
-
-    def holds(self, python: tuple[int, ...]) -> bool:
-        """Whether the target relies on it under that version of Python."""
-        return python >= _version(self.python)
-
-
-class Until(Since):
-    """What a target relies on before that version of Python, and no longer from it on."""
-
-    def holds(self, python: tuple[int, ...]) -> bool:
-        return not super().holds(python)
-
-
 class _Declared(NamedTuple):
     """What is declared of a target."""
 
     #: the attribute, as ``module:qualified.name``; the module has to be imported before the target can be patched
     key: str
     make: Make
-    #: functions that the replacement relies on: a name alone is one beside the attribute, of the same class or module;
-    #: those elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``. What only some Pythons have is
-    #: declared as ``Since`` or ``Until``
-    relies_on: Sequence[str | Since] = ()
-    #: what it relies on in functions that go on running, as stubs; see :mod:`fastio.patching.contracts`. The code of
-    #: all others has to be known: of those that it replaces, or does the work of
-    contract: str = ""
+    #: what the replacement relies on in the attribute's own code, which has to be known unless that goes on running
+    uses: Uses = KNOWN
+    #: the same of other functions: a name alone is one beside the attribute, of the same class or module; those
+    #: elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``
+    relies_on: Mapping[str, Uses] = {}
     #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
     #: beside it come from beside that
     code: str = ""
@@ -151,11 +135,8 @@ class _Declared(NamedTuple):
     #: what upstream has there, if it is a value rather than a function; the functions beside it are then those who
     #: read it, and nothing comes between them and the replacement
     stock: int | None = None
-    #: the first releases of CPython whose own code does what the replacement is for, one of each line that has it:
-    #: with ``("3.13.10", "3.14.1")`` it is needed in 3.13.9 and 3.14.0, and in nothing from 3.14.1 on
-    not_needed_from: Sequence[str] = ()
-    #: the first minor version of Python with what the target puts right, such as ``3.15``; none before it needs that
-    needed_from: str = ""
+    #: the Pythons that need the target, such as ``>= 3.15``
+    python: str = ""
 
 
 class Target(_Declared):
@@ -184,51 +165,33 @@ class Target(_Declared):
 
         The attribute is the first of them, unless it is a value.
         """
-        return self._beside(self._names(sys.version_info[:2]))
+        return {last_name(key): key for key in self.functions() if key not in self.relies_on}
 
     @cached_property
     def elsewhere(self) -> tuple[str, ...]:
         """The keys of the functions that it relies on in other classes and modules."""
-        return self._elsewhere(self._names(sys.version_info[:2]))
+        return tuple(key for key in self.functions() if key in self.relies_on)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys in ``fingerprints.json`` of all functions that the target is about.
+    def functions(self, python: str | None = RUNNING) -> dict[str, Uses]:
+        """What is relied on in each function that the target is about, by its key in ``fingerprints.json``.
 
         The first tells the release: it is the attribute's, or that of a function that reads it.
+
+        :param python: the minor version that has the functions, such as ``3.15``; None: any
         """
-        return (*self.beside.values(), *self.elsewhere)
-
-    def keys_for(self, python: tuple[int, ...] | None) -> tuple[str, ...]:
-        """The same for another version of Python, with None those of all versions."""
         if python is not None and not self.needed_under(python):
-            return ()
-        names = self._names(python)
-        return (*self._beside(names).values(), *self._elsewhere(names))
-
-    def _names(self, python: tuple[int, ...] | None) -> list[str]:
-        bounded = ((each, each.name) if isinstance(each, Since) else (None, each) for each in self.relies_on)
-        return [name for bound, name in bounded if bound is None or python is None or bound.holds(python)]
-
-    def _beside(self, names: Iterable[str]) -> dict[str, str]:
+            return {}
         code = self.code or self.key
         prefix = code.removesuffix(last_name(code))
-        found = {} if self.stock is not None else {self.name: code}
-        return found | {name: prefix + name for name in names if ":" not in name}
+        found = {} if self.stock is not None else {code: self.uses}
+        for name, uses in self.relies_on.items():
+            if python is None or _has(uses.python, python):
+                found[name if ":" in name else prefix + name] = uses
+        return found
 
-    def _elsewhere(self, names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(key for key in names if ":" in key)
-
-    def not_needed_since(self, releases: str) -> str:
-        """The release that was the first to do by itself what the target is for; empty if these ``releases`` do not.
-
-        :param releases: those whose code upstream's function has, such as ``CPython 3.13.10, CPython 3.13.18``
-        """
-        return reached(releases, self.not_needed_from)
-
-    def needed_under(self, python: tuple[int, ...]) -> bool:
-        """Whether that version of Python has what the target puts right, unless a release of it does by itself."""
-        return not self.needed_from or python >= _version(self.needed_from)
+    def needed_under(self, python: str = RUNNING) -> bool:
+        """Whether that minor version of Python needs the target."""
+        return _has(self.python, python)
 
     @property
     def plain(self) -> bool:
@@ -255,15 +218,19 @@ class Target(_Declared):
         return owner
 
 
+def _has(pythons: str, python: str) -> bool:
+    return not pythons or Requirement(f"Python {pythons}").accepts(python)
+
+
 def reached(releases: str, firsts: Sequence[str]) -> str:
     """That of ``firsts``, the first release of each line that has something, which ``releases`` come at or after.
 
     Empty if they come before. What has the same code is the same in this, so the first of ``releases`` tells of all.
 
-    :param releases: such as ``CPython 3.13.10, CPython 3.13.18``
+    :param releases: such as ``CPython 3.13.10 3.13.18``
     :param firsts: such as ``("3.13.10", "3.14.1")``: later lines have it from their beginning, earlier ones never
     """
-    name, _, number = releases.partition(", ")[0].rpartition(" ")
+    name, number = releases.split(" ")[:2]
     version = _version(number)
     of_line = [first for first in firsts if _version(first)[:2] == version[:2]]
     return next((f"{name} {first}" for first in of_line or firsts[-1:] if version >= _version(first)), "")

@@ -1,12 +1,11 @@
 """The state of each target of each patch: what was asked of it, and what can be said of it now."""
 
 import functools
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 
 from fastio import config
-from fastio.patching import catalogue, distributions, hooks, modules, places, registry
+from fastio.patching import distributions, hooks, known_code, modules, places, registry
 from fastio.patching.hooks import UnknownCodeError
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
@@ -69,7 +68,6 @@ def entry(
 
 
 _AGAIN = "call fastio.patch() again"
-_THIS_PYTHON = ".".join(map(str, sys.version_info[:3]))
 
 
 def blocked(patch: Patch, target: Target) -> Entry | None:
@@ -84,16 +82,16 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
             Outcome.NOT_NEEDED,
             f"{without.distribution} {distributions.version(without.distribution)}: {without} is without it",
         )
-    if not target.needed_under(sys.version_info[:2]):
-        return say(Outcome.NOT_NEEDED, f"Python {catalogue.PYTHON}: needed from {target.needed_from} on")
+    if not target.needed_under():
+        return say(Outcome.NOT_NEEDED, f"Python {known_code.PYTHON}: needed in Python {target.python}")
     for requirement, installed in versions:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
             return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
-    if not catalogue.known_python(target.keys[0]):
-        untested = catalogue.PYTHON.endswith(catalogue.FREE_THREADED)
+    if not known_code.is_known_python():
+        untested = known_code.PYTHON.endswith(known_code.FREE_THREADED)
         why = "a free-threaded build, with which fastio was never tested" if untested else "no fingerprints"
-        found = f"Python {catalogue.PYTHON}: {why}"
+        found = f"Python {known_code.PYTHON}: {why}"
         return say(Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
     for module in modules.missing(target):
         absent = modules.why_absent(module)
@@ -107,20 +105,6 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
     return None
 
 
-def not_needed(patch: Patch, target: Target) -> Entry | None:
-    """What is said of a target whose upstream does by itself what it is for, or None.
-
-    :raises UnknownCodeError: if the code is not known
-    """
-    if not target.not_needed_from:
-        return None
-    upstream = hooks.recognise(target)
-    # Where the code itself does not tell, the version does.
-    since = target.not_needed_since(upstream.release or f"{catalogue.CPYTHON} {_THIS_PYTHON}")
-    found = f"{upstream}: upstream does it by itself since {since}"
-    return entry(patch, target, Outcome.NOT_NEEDED, found, known_by=upstream.by) if since else None
-
-
 def look(patch: Patch, target: Target) -> Entry:
     """What is true of a target now. The first row that holds counts::
 
@@ -132,7 +116,6 @@ def look(patch: Patch, target: Target) -> Entry:
     on                                                          applied
     wanted, but cannot be looked at                            waiting, absent, unsupported, not needed
     wanted, but the code is unknown                             changed
-    wanted, but upstream does it by itself                      not needed
     wanted                                                      reverted: patch again
     off   taken back, and something of ours is left there       reverted, see _left_behind
     off   cannot be had                                        absent, unsupported
@@ -163,10 +146,9 @@ def look(patch: Patch, target: Target) -> Entry:
             return obstacle
         try:
             hooks.recognise(target)
-            needless = not_needed(patch, target)
         except UnknownCodeError as error:
             return say(Outcome.CHANGED, error.found, error.advice)
-        return needless or say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
+        return say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
     if state.taken_back and hook is not None:
         return say(Outcome.REVERTED, *_left_behind(hook))
     if obstacle is not None and obstacle.outcome in (Outcome.ABSENT, Outcome.UNSUPPORTED):

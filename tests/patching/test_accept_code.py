@@ -12,7 +12,7 @@ import pytest
 
 import fastio
 from fastio.errors import SettingError
-from fastio.patching import catalogue
+from fastio.patching import known_code
 from tests.conftest import needs_eventlet
 
 KEY = "eventlet.green.os:write"
@@ -29,7 +29,7 @@ CODE = f"{KEY}@0123456789abcdef"
         (f"{CODE}=", "functions that patches rely on, each once"),
         (f"{CODE}=a=b", "functions that patches rely on, each once"),
         ([CODE, f"{CODE}=eventlet 0.41.3"], "functions that patches rely on, each once"),
-        ("os:write@0123456789abcdef", "functions that patches rely on"),
+        ("os:write@0123456789abcdef", "functions that patches replace"),
         (f"{CODE}=eventlet 9.9", f"known releases of {KEY}: eventlet "),
         (f"{CODE}=glance 30.0.0", f"known releases of {KEY}: eventlet "),
     ],
@@ -54,10 +54,9 @@ def test_the_kill_switch_is_stronger_than_a_bad_value(monkeypatch: pytest.Monkey
 def test_the_release_that_code_is_taken_for(
     installed: str | None, nearest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = ["eventlet 0.33.0", "eventlet 0.41.2", "eventlet 0.41.3", "eventlet 0.9.0"]
-    monkeypatch.setattr(catalogue, "releases", lambda key: known[:3])
-    monkeypatch.setattr(catalogue.distributions, "version", lambda name: installed)
-    assert catalogue._nearest(KEY) == f"eventlet {nearest}"
+    monkeypatch.setattr(known_code, "releases", lambda key: {"eventlet": ["0.33.0", "0.41.2", "0.41.3"]})
+    monkeypatch.setattr(known_code.distributions, "version", lambda name: installed)
+    assert known_code._nearest(KEY) == f"eventlet {nearest}"
 
 
 def test_what_is_accepted_is_in_the_report() -> None:
@@ -101,7 +100,7 @@ def test_the_code_of_a_distribution(tmp_path: pathlib.Path, run_python: Callable
     ((outcome, found, _, advice),) = run("")
     assert (outcome, found) == ("changed upstream code", "write has unknown code")
     code = re.search(rf" accept_code=({re.escape(KEY)}@[0-9a-f]{{16}})$", advice)[1]  # type: ignore[index]
-    (*_, release) = catalogue.ordered(release.rpartition(" ")[2] for release in catalogue.releases(KEY))
+    release = known_code.releases(KEY)["eventlet"][-1]
     as_newest = f"{code}=eventlet {release}"
     known = ["applied", f"code like eventlet {release}, by accept_code", "accept_code", ""]
     unknown = [outcome, found, "", advice]

@@ -19,14 +19,13 @@ from packaging.version import Version
 
 import fastio
 from fastio.errors import UnknownPatchError
-from fastio.patches import requests
-from fastio.patching import catalogue, registry
-from fastio.patching.registry import Requirement, Since, Target, Until
+from fastio.patching import hooks, known_code, registry
+from fastio.patching.known_code import KNOWN, Uses
+from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
-from tests.targets import function_at, import_targets, missing
+from tests.targets import import_targets, missing
 
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 
 
 def identify(value: Any) -> str:
@@ -68,7 +67,9 @@ def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
     assert target.make.__doc__
     assert re.fullmatch(r"[\w.]+:[\w.]+", target.key)
     attributes = list(target.beside)
-    if target.stock is None:
+    if not target.needed_under():
+        assert not attributes
+    elif target.stock is None:
         assert attributes[0] == target.name
     else:
         # Of a value those who read it are known.
@@ -77,38 +78,34 @@ def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
     for attribute, key in target.beside.items():
         assert re.fullmatch(r"[\w.]+:[\w.]+", key)
         assert key.rpartition(".")[2].rpartition(":")[2] in (attribute, "open")
-    for python in PYTHONS:
-        for key in target.keys_for(tuple(map(int, python.split(".")))):
-            assert catalogue.table()[key].get(python), f"no release of {key} is known under Python {python}"
-
-
-def test_what_only_newer_pythons_need() -> None:
-    target = Target("module:Class.new", lambda wrapped, hook: wrapped, needed_from="3.12")
-    assert [target.needed_under(python) for python in ((3, 9), (3, 11), (3, 12), (3, 12, 1), (4, 0))] == [
-        False, False, True, True, True,
-    ]  # fmt: skip
-    assert target.keys_for((3, 11)) == ()
-    assert target.keys_for((3, 12)) == target.keys_for(None) == ("module:Class.new",)
+    for key, uses in target.functions(None).items():
+        assert uses.parameters is not None or known_code.table()[key], f"no release of {key} is known"
 
 
 def test_what_only_some_pythons_have() -> None:
     """All of it is declared, and each Python's is looked up there."""
-    relies_on = (Until("3.12", "old"), "always", Since("3.12", "new"), Since("3.14", "other:newer"))
-    target = Target("module:Class.attribute", lambda wrapped, hook: wrapped, relies_on)
-    before, after, all_of_it = target.keys_for((3, 11)), target.keys_for((3, 12)), target.keys_for(None)
-    assert before == ("module:Class.attribute", "module:Class.old", "module:Class.always")
-    assert after == ("module:Class.attribute", "module:Class.always", "module:Class.new")
-    assert target.keys_for((3, 14)) == (*after, "other:newer")
-    assert all_of_it == (*before, "module:Class.new", "other:newer")
-    assert target.keys == target.keys_for(sys.version_info[:2])
-    assert tuple(target.beside.values()) + target.elsewhere == target.keys
+    relies_on = {
+        "old": Uses("self", python="< 3.12"), "always": KNOWN, "new": Uses(python=">= 3.12"),
+        "other:newer": Uses(python=">= 3.14"),
+    }  # fmt: skip
+    target = Target("module:Class.attribute", lambda wrapped, hook: wrapped, KNOWN, relies_on, python=">= 3.11")
+    first, old, always, new, newer = (
+        "module:Class.attribute", "module:Class.old", "module:Class.always", "module:Class.new", "other:newer",
+    )  # fmt: skip
+    for python, keys in {
+        "3.9": [], "3.11": [first, old, always], "3.12": [first, always, new], "3.14": [first, always, new, newer],
+    }.items():  # fmt: skip
+        assert target.needed_under(python) is bool(keys)
+        assert list(target.functions(python)) == keys
+    assert list(target.functions(None)) == [first, old, always, new, newer]
+    assert [*target.beside.values(), *target.elsewhere] == list(target.functions())
 
 
 @pytest.mark.parametrize(
     ("release", "since"),
     [
         ("CPython 3.10.13", ""), ("CPython 3.13.9", ""), ("CPython 3.13.10", "CPython 3.13.10"),
-        ("CPython 3.13.18, CPython 3.14.2", "CPython 3.13.10"), ("CPython 3.14.0", ""),
+        ("CPython 3.13.18 3.14.2", "CPython 3.13.10"), ("CPython 3.14.0", ""),
         ("CPython 3.14.10", "CPython 3.14.1"), ("CPython 3.15.0", "CPython 3.14.1"), ("CPython 4.0", "CPython 3.14.1"),
     ],
 )  # fmt: skip
@@ -118,30 +115,14 @@ def test_each_line_of_releases_has_its_own_first(release: str, since: str) -> No
 
 
 @pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
-def test_releases_of_the_same_code_need_a_patch_alike(patch: registry.Patch, target: Target) -> None:
-    """Otherwise the first release that does not need it is declared wrongly."""
-    needed = set()
-    for python, known in catalogue.table()[target.keys[0]].items():
-        # The source has Windows' functions, too, which changed at other times.
-        for releases in known.values() if python != catalogue.SOURCE else ():
-            since = {bool(target.not_needed_since(release)) for release in releases.split(", ")}
-            assert len(since) == 1, releases
-            needed |= since
-    assert needed == ({False, True} if target.not_needed_from else {False})
-
-
-@pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
 def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) -> None:
     """The Pythons and releases that the tests run with are recognised; otherwise they would test nothing."""
     import_targets()
     if target.module not in sys.modules or target.owner() is None:
         pytest.skip(f"{target.module} is not here")
-    if not target.needed_under(sys.version_info[:2]):
-        pytest.skip(f"it may only be there from Python {target.needed_from} on")
-    for attribute, key in target.beside.items():
-        function = function_at(target, attribute, key)
-        assert function, f"{key} has unknown code"
-        assert catalogue.recognise(key, function), f"{key} is not as upstream has it"
+    if not target.needed_under():
+        pytest.skip(f"it may only be there in Python {target.python}")
+    assert hooks.recognise(target).functions.keys() == target.functions().keys()
     if target.stock is not None:
         assert inspect.getattr_static(target.owner(), target.name) == target.stock
     if reason := missing(patch, target):
@@ -155,7 +136,7 @@ def test_targets_of_the_same_attribute_agree() -> None:
     for _, one in TARGETS:
         for _, other in TARGETS:
             if one.key == other.key:
-                assert one.keys[0] == other.keys[0]
+                assert next(iter(one.functions(None))) == next(iter(other.functions(None)))
                 for name in ("direct", "also", "code", "find_owner", "stock"):
                     assert getattr(one, name) == getattr(other, name)
 
@@ -190,23 +171,21 @@ def test_a_requirement_is_stated_once() -> None:
 def test_declared_ranges_are_those_that_somebody_has_read() -> None:
     """From a release in the table to the newest one, and the oldest one is in the range of some patch."""
     read: dict[str, list[Version]] = {}
-    for known in catalogue.table().values():
-        for releases in (releases for hashes in known.values() for releases in hashes.values()):
-            for release in releases.split(", "):
-                name, _, version = release.rpartition(" ")
-                read.setdefault(name, []).append(Version(version))
+    for key in known_code.table():
+        for name, versions in known_code.releases(key).items():
+            read.setdefault(name, []).extend(map(Version, versions))
     requirements = {requirement for patch, target in TARGETS for requirement in patch.requirements(target)}
-    # Of these only what they document is used.
-    requirements -= set(map(Requirement, requests.WITH_URLLIB3))
+    # Of these nothing is replaced.
+    requirements = {each for each in requirements if each.distribution in read}
     assert requirements
     minimums: dict[str, list[Version]] = {}
     for requirement in requirements:
-        versions = read[requirement.distribution]
+        found = read[requirement.distribution]
         minimum, below = bounds(requirement)
         minimums.setdefault(requirement.distribution, []).append(minimum)
         # Of the series that the range begins with a release has been read.
-        assert min(version for version in versions if version >= minimum).release[:2] == minimum.release[:2]
-        assert max(versions) < below
+        assert min(version for version in found if version >= minimum).release[:2] == minimum.release[:2]
+        assert max(found) < below
     assert min(minimums["eventlet"]) == min(read["eventlet"])
     for distribution, values in minimums.items():
         assert min(values) <= min(read[distribution])
@@ -248,32 +227,11 @@ def test_a_release_candidate_is_not_its_release() -> None:
     assert Requirement("glance_store >= 4.5, < 6").accepts("5.1.0.dev3")
 
 
-#: Modules that read the table: to look up what targets declare, and for reports.
-LOOK_UP = {"patching/hooks.py", "patching/patcher.py", "patching/state.py"}
-
-
-def names_used(path: pathlib.Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute):
-            found.add(node.attr)
-        elif isinstance(node, ast.Name):
-            found.add(node.id)
-        elif isinstance(node, ast.ImportFrom):
-            found |= {alias.name for alias in node.names} | set((node.module or "").split("."))
-        elif isinstance(node, ast.Import):
-            found |= {part for alias in node.names for part in alias.name.split(".")}
-    return found
-
-
 def test_nobody_relies_on_code_that_is_not_declared() -> None:
     """All code is looked up for a target's attribute and ``relies_on``, so the report tells when it changes."""
     root = pathlib.Path(fastio.__file__).parent
-    users = {path.relative_to(root).as_posix() for path in root.rglob("*.py")
-             if names_used(path) & {"catalogue", "recognise"}}  # fmt: skip
-    assert users == LOOK_UP
-    looking_up = {name for name in users if "catalogue.recognise(" in (root / name).read_text()}
-    assert looking_up == {"patching/hooks.py"}
+    users = [path.name for path in root.rglob("*.py") if "known_code.recognise(" in path.read_text(encoding="utf-8")]
+    assert users == ["hooks.py"]
 
 
 @pytest.mark.parametrize("name", fastio.names())

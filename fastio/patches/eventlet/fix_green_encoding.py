@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -38,13 +39,6 @@ PATCH = Patch(
     counted=False,
     after=("fix_green_pipelines",),
     targets=(
-        Target(
-            "eventlet.green.subprocess:Popen.__init__",
-            make,
-            contract="""
-                def __init__(self, *_):
-                    setattr(self, attr, wrapped_pipe)
-            """,
-        ),
+        Target("eventlet.green.subprocess:Popen.__init__", make, Uses("self, *_", "setattr wrapped_pipe")),
     ),
 )

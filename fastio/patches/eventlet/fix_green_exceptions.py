@@ -17,6 +17,7 @@ from fastio import counters
 from fastio.concurrency import current
 from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -74,30 +75,17 @@ PATCH = Patch(
         _popen.green_target(
             make,
             "_check_timeout",
-            (),
-            """
-            def _check_timeout(self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False):
-                TimeoutExpired(*_, **_)
-            """,
+            Uses(f"{_popen.CHECK_TIMEOUT}", "TimeoutExpired"),
         ),
-        _popen.green_target(
-            make_execute_child,
-            "_execute_child",
-            (),
-            """
-            def _execute_child(self, *_):
-                SubprocessError
-            """,
-        ),
+        _popen.green_target(make_execute_child, "_execute_child", Uses("self, *_", "SubprocessError")),
         Target(
             "eventlet.green.subprocess:run",
             make_run,
+            Uses(
+                "*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs",
+                "Popen CalledProcessError",
+            ),
             code="subprocess:run",
-            contract="""
-                def run(*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs):
-                    Popen(*popenargs, **kwargs)
-                    CalledProcessError(*_, **_)
-            """,
         ),
     ),
 )

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from fastio import counters
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -130,35 +131,16 @@ PATCH = Patch(
     layer=Layer.FIX,
     counted=False,
     targets=(
-        Target(
-            "eventlet.green.subprocess:Popen.__init__",
-            make_popen,
-            contract="""
-                def __init__(self, *_):
-                    subprocess_orig.Popen.__init__(self, *_, **_)
-            """,
-        ),
+        Target("eventlet.green.subprocess:Popen.__init__", make_popen, Uses("self, *_", "subprocess_orig __init__")),
         _popen.green_target(
             make_get_handles,
             "_get_handles",
-            (),
-            """
-            def _get_handles(self, stdin, stdout, stderr):
-                stdin.fileno()
-                stdout.fileno()
-                stderr.fileno()
-            """,
+            Uses("self, stdin, stdout, stderr", "fileno"),
         ),
         Target(
             "eventlet.greenio.py3:GreenFileIO.__init__",
             make_init,
-            contract="""
-                def __init__(self, name, *_):
-                    fileno = name
-                    self._fileno = fileno
-                    self._closed = False
-                    set_nonblocking(self)
-            """,
+            Uses("self, name, *_", "_fileno _closed set_nonblocking"),
         ),
     ),
 )

@@ -12,6 +12,7 @@ from fastio import counters
 from fastio.concurrency import budget
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import KNOWN
 from fastio.patching.registry import Layer, Patch
 
 _counts = counters.of(__name__)
@@ -30,5 +31,5 @@ PATCH = Patch(
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
     layer=Layer.REPLACE,
     counted=False,
-    targets=(_popen.green_target(make),),
+    targets=(_popen.green_target(make, "_communicate", KNOWN, relies_on=_popen.RELIES_ON),),
 )

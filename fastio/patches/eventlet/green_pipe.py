@@ -25,6 +25,7 @@ from fastio.counters import Reason
 from fastio.io import pipes, syscalls
 from fastio.io.drain import LEAST, Drain
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -233,14 +234,10 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return write
 
 
-_RELIES_ON = ("_trampoline", "__init__")
-_CONTRACT = """
-    def _trampoline(self, fd, read=False, *_):
-        trampoline(fd, *_, read=read, **_)
-    def __init__(self, *_):
-        self._fileno = fileno
-        self._closed = False
-"""
+_RELIES_ON = {
+    "_trampoline": Uses("self, fd, read=False, *_", "trampoline fd read"),
+    "__init__": Uses("self, *_", "_fileno _closed"),
+}
 
 PATCH = Patch(
     __name__,
@@ -249,17 +246,10 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     counted=False,
     targets=(
-        Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, _CONTRACT, direct=True),
-        Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, _RELIES_ON, _CONTRACT, direct=True),
-        Target("eventlet.greenio.py3:GreenFileIO.readinto", make_readinto, _RELIES_ON, _CONTRACT, direct=True),
-        Target("eventlet.greenio.py3:GreenFileIO.write", make_write, _RELIES_ON, _CONTRACT, direct=True),
-        Target(
-            "eventlet.green.subprocess:Popen.__init__",
-            make_init,
-            contract="""
-                def __init__(self, *_):
-                    setattr(self, attr, wrapped_pipe)
-            """,
-        ),
+        Target("eventlet.greenio.py3:GreenFileIO.read", make_read, relies_on=_RELIES_ON, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, relies_on=_RELIES_ON, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.readinto", make_readinto, relies_on=_RELIES_ON, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.write", make_write, relies_on=_RELIES_ON, direct=True),
+        Target("eventlet.green.subprocess:Popen.__init__", make_init, Uses("self, *_", "setattr wrapped_pipe")),
     ),
 )

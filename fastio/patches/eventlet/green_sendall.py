@@ -19,6 +19,7 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency.pace import Pace
 from fastio.counters import Reason
+from fastio.patching.known_code import KNOWN, Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -92,12 +93,8 @@ PATCH = Patch(
         Target(
             "eventlet.greenio.base:GreenSocket.sendall",
             make,
-            ("send", "_send_loop"),
             # send() has to be known: what it does is done here.
-            contract="""
-                def _send_loop(self, send_method, data, *args):
-                    return send_method(data, *args)
-            """,
+            relies_on={"send": KNOWN, "_send_loop": Uses("self, send_method, data, *args")},
             direct=True,
         ),
     ),

@@ -10,6 +10,7 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency import child_exit
 from fastio.counters import Reason
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -43,11 +44,7 @@ PATCH = Patch(
         Target(
             "eventlet.green.subprocess:Popen.wait",
             make,
-            contract="""
-                def wait(self, timeout=None, check_interval=0.01):
-                    self.poll()
-                    TimeoutExpired(self.args, timeout)
-            """,
+            Uses("self, timeout=None, check_interval=0.01", "poll TimeoutExpired args"),
         ),
     ),
 )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.io import file_pieces, paced
+from fastio.patching.known_code import KNOWN, Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Make, Target
 
@@ -139,48 +140,6 @@ class _CacheFilter(Proxy):
             yield pieces
 
 
-#: What is done with a chunk, which may be a piece of the file here.
-_CHUNKS_OF_FILE = """
-    def __init__(self, *_):
-        self.fp = open(self.filepath, 'rb')
-    def __iter__(self):
-        while True:
-            if self.partial:
-                size = min(self.chunk_size, self.partial_length)
-            else:
-                size = self.chunk_size
-            chunk = self.fp.read(size)
-            if chunk:
-                yield chunk
-                if self.partial:
-                    self.partial_length -= len(chunk)
-                    if self.partial_length <= 0:
-                        break
-            else:
-                break
-    def close(self):
-        self.fp.close()
-"""
-_CHUNKS_OF_NOTIFIER = """
-    def _get_chunk_data_iterator(self, data, *_):
-        for chunk in data:
-            yield chunk
-            sent += len(chunk)
-"""
-_CHUNKS_OF_CACHE = """
-    def get_from_cache(self, image_id):
-        with self.cache.open_for_read(image_id) as cache_file:
-            chunks = utils.chunkiter(cache_file)
-            for chunk in chunks:
-                yield chunk
-"""
-_CHUNKS_OF_RESPONSE = """
-    def _process_v2_request(self, request, image_id, image_iterator, image_meta):
-        return response
-        response.app_iter = size_checked_iter(response, image_meta, image_meta['size'], image_iterator, _)
-"""
-
-
 def targets(applies: Callable[[], bool], relays: bool = False) -> tuple[Target, ...]:
     """The functions by which a body comes to its file; they are upstream's own unless ``applies()``.
 
@@ -203,25 +162,24 @@ def targets(applies: Callable[[], bool], relays: bool = False) -> tuple[Target, 
         Target(
             "glance_store._drivers.filesystem:ChunkedFile.__init__",
             where_it_applies(make_init),
-            ("__iter__", "close"),
-            _CHUNKS_OF_FILE,
+            Uses("self, *_", "fp open filepath"),
+            # What becomes of a chunk has to be known, here and below: it is no data, but stands for data.
+            {"__iter__": KNOWN, "close": Uses("self", "fp close")},
         ),
         Target(
             "glance.notifier:ImageProxy._get_chunk_data_iterator",
             where_it_applies(make_relayed_chunk_data_iterator if relays else make_get_chunk_data_iterator),
-            contract=_CHUNKS_OF_NOTIFIER,
         ),
         Target(
             "glance.api.middleware.cache:CacheFilter.get_from_cache",
             where_it_applies(make_get_from_cache),
-            contract=_CHUNKS_OF_CACHE,
         ),
         Target(
             "glance.api.middleware.cache:CacheFilter._process_v2_request",
             where_it_applies(make_process_v2_request),
-            # What it does with a chunk has to be known: from glance 32 on it is another thing than before.
-            ("glance.api.common:size_checked_iter",),
-            _CHUNKS_OF_RESPONSE,
+            Uses("self, request, image_id, image_iterator, image_meta", "app_iter size_checked_iter"),
+            # From glance 32 on it does another thing with a chunk than before.
+            {"glance.api.common:size_checked_iter": KNOWN},
         ),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from fastio import config, counters
 from fastio.io import image_files, paced
 from fastio.patching import namespaces
+from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -38,11 +39,7 @@ PATCH = Patch(
         Target(
             "glance.api.middleware.cache:CacheFilter.get_from_cache",
             make,
-            contract="""
-                def get_from_cache(self, image_id):
-                    yield chunk
-                    utils.chunkiter(cache_file)
-            """,
+            Uses("self, image_id", "yield utils chunkiter"),
         ),
     ),
 )

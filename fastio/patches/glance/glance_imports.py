@@ -17,6 +17,7 @@ from fastio import counters
 from fastio.io import hashing, hashing_once
 from fastio.io.hashing_pool import pool
 from fastio.patching import namespaces
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -58,67 +59,40 @@ PATCH = Patch(
         Target(
             f"{_FLOWS}.api_image_import:_ImportToStore.execute",
             make_pass,
-            ("_execute",),
-            """
-            def execute(self, file_path=None):
-                self._execute(action, file_path)
-            def _execute(self, action, file_path):
-                action.set_image_data(*_, **_)
-            """,
+            Uses("self, file_path=None", "_execute"),
+            {"_execute": Uses("self, action, file_path", "set_image_data")},
         ),
         Target(
             f"{_FLOWS}.parallel_api_image_import:_import_staged_data_to_store",
             make_pass,
-            contract="""
-                def _import_staged_data_to_store(*_):
-                    store_api.add_with_multihash(*_, **_)
-            """,
+            Uses("*_", "store_api add_with_multihash"),
             requires=("glance >= 33.0, < 34",),
         ),
         Target(
             f"{_FLOWS}._internal_plugins.web_download:_WebDownload.execute",
             make_pass,
-            contract="""
-                def execute(self):
-                    self.store.add(self.image_id, data, _)
-            """,
+            Uses("self", "store add image_id"),
         ),
         Target(
             f"{_FLOWS}._internal_plugins.glance_download:_DownloadGlanceImage.execute",
             make_pass,
-            contract="""
-                def execute(self, image_size):
-                    self.store.add(self.image_id, data, 0)
-            """,
+            Uses("self, image_size", "store add image_id"),
             requires=("glance >= 25.0, < 34",),
         ),
         Target(
             f"{_FLOWS}._internal_plugins.copy_image:_CopyImage._copy_to_staging_store",
             make_pass,
-            contract="""
-                def _copy_to_staging_store(self, loc):
-                    self.staging_store.add(self.image_id, image_data, _)
-            """,
+            Uses("self, loc", "staging_store add image_id"),
         ),
         Target(
             "glance.api.v2.image_data:ImageDataController.stage",
             make_pass,
-            contract="""
-                def stage(self, req, image_id, data, size):
-                    staging_store.add(*_)
-            """,
+            Uses("self, req, image_id, data, size", "staging_store add"),
         ),
         Target(
             f"{_FLOWS}.location_import:_CalculateHash._calculate_hash",
             make_calculate_hash,
-            contract="""
-                def _calculate_hash(self, image):
-                    hashlib.new(self.hashing_algo)
-                    current_checksum.update(chunk)
-                    current_os_hash_value.update(chunk)
-                    current_os_hash_value.hexdigest()
-                    current_checksum.hexdigest()
-            """,
+            Uses("self, image", "hashlib new hashing_algo update hexdigest"),
             requires=("glance >= 29.0, < 34",),
         ),
     ),

@@ -34,6 +34,7 @@ from fastio.counters import Cause, Reason
 from fastio.io import file_pieces
 from fastio.io.transfers import ChunkTransfer, FileTransfer, Transfer, sender
 from fastio.patches.glance import _bodies, _uwsgi
+from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -377,21 +378,14 @@ PATCH = Patch(
         Target(
             "glance.common.wsgi_app:init_app",
             make_init_app,
-            contract="""
-                def init_app():
-                    uwsgi.atexit = drain_workers
-                    return config.load_paste_app('glance-api')
-            """,
-            needed_from=PYTHON,
+            Uses("", "atexit drain_workers load_paste_app"),
+            python=f">= {PYTHON}",
         ),
         Target(
             "glance.common.wsgi_app:drain_workers",
             make_drain_workers,
-            contract="""
-                def drain_workers():
-                    pool_model.pool.shutdown()
-            """,
-            needed_from=PYTHON,
+            Uses("", "pool shutdown"),
+            python=f">= {PYTHON}",
         ),
         *_bodies.targets(lambda: not _uwsgi.why_not(), relays=True),
     ),

@@ -12,6 +12,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.config import MIB
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -72,11 +73,7 @@ PATCH = Patch(
         Target(
             "glance.common.wsgi:_UWSGIChunkFile.read",
             make,
-            ("__init__",),
-            """
-            def __init__(self):
-                self._buffer = b""
-            """,
+            relies_on={"__init__": Uses("self", "_buffer")},
         ),
     ),
     requires=("glance >= 32.0, < 34",),

@@ -6,12 +6,12 @@ data descriptor on the class. It sees what ``configure_add`` assigns, and holds 
 also for those that exist already.
 """
 
-import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from fastio import config, counters
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Target
 
 
@@ -161,11 +161,7 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
 
 
 #: What :func:`make_configure_add` relies on.
-CONFIGURE_ADD = """
-    def configure_add(self):
-        self.READ_CHUNKSIZE = self.chunk_size
-        self.WRITE_CHUNKSIZE = self.READ_CHUNKSIZE
-"""
+CONFIGURE_ADD = Uses("self", "READ_CHUNKSIZE chunk_size WRITE_CHUNKSIZE")
 
 
 class Size(NamedTuple):
@@ -174,10 +170,8 @@ class Size(NamedTuple):
     #: where neither a setting nor the operator says otherwise
     ours: int
     stock: int
-    #: the functions that read it
-    readers: tuple[str, ...] = ()
-    #: what is relied on in them, see ``Target.contract``
-    contract: str = ""
+    #: the functions that read it, see ``Target.relies_on``
+    readers: dict[str, Uses] = {}
 
 
 def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: Size) -> tuple[Target, ...]:
@@ -196,10 +190,8 @@ def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: 
         return ChunkSize(stock, hook, name, driver, sizes[name].ours, option)
 
     def target(name: str, size: Size) -> Target:
-        readers, contract = size.readers, textwrap.dedent(size.contract)
-        if option is not None:
-            readers, contract = (*readers, "configure_add"), f"{textwrap.dedent(CONFIGURE_ADD)}\n{contract}"
+        readers = size.readers if option is None else {**size.readers, "configure_add": CONFIGURE_ADD}
         key = f"{store}.{name}"
-        return Target(key, make, readers, contract, code=code_of(key), stock=size.stock)
+        return Target(key, make, relies_on=readers, code=code_of(key), stock=size.stock)
 
     return tuple(target(name, size) for name, size in sizes.items())

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
+from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -66,20 +67,8 @@ PATCH = Patch(
         Target(
             "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",
             make_next,
-            ("__init__", "close"),
-            """
-            def __next__(self):
-                return current
-                try:
-                    self._next = next(self._iterator)
-                except Exception:
-                    self._has_next = False
-                    self.close()
-            def __init__(self, iterator):
-                self._iterator = iterator
-            def close(self):
-                self._iterator.close()
-            """,
+            Uses("self", "_next next _iterator Exception _has_next close"),
+            {"__init__": Uses("self, iterator", "_iterator"), "close": Uses("self", "_iterator close")},
         ),
     ),
     # They read no chunk ahead.

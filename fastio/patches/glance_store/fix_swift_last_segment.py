@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -64,13 +65,10 @@ PATCH = Patch(
         Target(
             "glance_store._drivers.swift.store:BaseStore.add",
             make_add,
-            contract="""
-                def add(self, image_id, image_file, image_size, *_):
-                    image_size >= self.large_object_size
-                    chunk_size = self.large_object_chunk_size
-                    content_length = chunk_size
-                    self.reader_class(image_file, checksum, os_hash_value, chunk_size, *_, **_)
-            """,
+            Uses(
+                "self, image_id, image_file, image_size, *_",
+                "large_object_size large_object_chunk_size reader_class content_length",
+            ),
         ),
     ),
     requires=("glance_store >= 5.0, < 6",),

@@ -14,6 +14,7 @@ from fastio import config, counters
 from fastio.concurrency.pace import SHARE
 from fastio.io import paced
 from fastio.patches.glance_store import _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -56,19 +57,16 @@ _CLASSES = {
     "vmware_datastore": "Store",
 }
 _READ_ONLY = ("http",)
-_GET = """
-    def get(self, *_):
-        return _, _
-"""
-_ADD = "def add(self, image_id, image_file, *_): ..."
+_GET = Uses("self, *_")
+_ADD = Uses("self, image_id, image_file, *_")
 
 
 def _targets() -> Iterator[Target]:
     for name, cls in _CLASSES.items():
         path = f"glance_store._drivers.{name}:{cls}"
-        yield Target(f"{path}.get", make_get, contract=_GET, code=_stores.code_of(f"{path}.get"))
+        yield Target(f"{path}.get", make_get, _GET, code=_stores.code_of(f"{path}.get"))
         if name not in _READ_ONLY:
-            yield Target(f"{path}.add", make_add, contract=_ADD, code=_stores.code_of(f"{path}.add"))
+            yield Target(f"{path}.add", make_add, _ADD, code=_stores.code_of(f"{path}.add"))
 
 
 PATCH = Patch(

@@ -19,6 +19,7 @@ from typing import Any
 from fastio import counters
 from fastio.io import hashing_once
 from fastio.io.hashing_pool import pool
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -41,12 +42,7 @@ PATCH = Patch(
         Target(
             "glance_store.common.utils:get_hasher",
             make,
-            contract="""
-                def get_hasher(*_):
-                    return hashlib.md5(**_)
-                    return md5(**_)
-                    return hashlib.new(*_, **_)
-            """,
+            Uses("*_", "hashlib new"),
         ),
     ),
 )

@@ -22,6 +22,7 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency import current
 from fastio.counters import Reason
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -190,12 +191,8 @@ PATCH = Patch(
         Target(
             "glance_store._drivers.s3:Store._create_s3_client",
             make,
-            ("_operation_set",),
             # What makes the client has to be known: all that it reads is among what tells one client from another.
-            """
-            def _operation_set(self, loc):
-                self._create_s3_client(*_)
-            """,
+            relies_on={"_operation_set": Uses("self, loc", "_create_s3_client")},
         ),
     ),
 )

@@ -14,6 +14,7 @@ from fastio import counters
 from fastio.config import MIB
 from fastio.io import image_files
 from fastio.patches.glance_store import _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -48,33 +49,22 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(
                 CHUNK,
                 4 * MIB,
-                ("get", "_cinder_volume_data_iterator"),
-                """
-                def get(self, *_):
-                    self._cinder_volume_data_iterator(*_, chunk_size=self.READ_CHUNKSIZE, **_)
-                def _cinder_volume_data_iterator(self, *_):
-                    yield chunk
-                    chunk_size = chunk_size if chunk_size else self.READ_CHUNKSIZE
-                    fp.read(size)
-                """,
+                {
+                    "get": Uses("self, *_", "_cinder_volume_data_iterator READ_CHUNKSIZE"),
+                    "_cinder_volume_data_iterator": Uses("self, *_", "yield chunk_size READ_CHUNKSIZE read"),
+                },
             ),
             WRITE_CHUNKSIZE=_stores.Size(
                 CHUNK,
                 4 * MIB,
-                ("add",),
-                "def add(self, image_id, image_file, image_size, *_): ...",
+                {"add": Uses("self, image_id, image_file, image_size, *_")},
             ),
         ),
         Target(
             _OPEN,
             make_open,
+            Uses("self, *_", "yield"),
             code=_stores.code_of(_OPEN),
-            contract="""
-                def _open_cinder_volume(self, *_):
-                    yield f
-                    yield device['path']
-                    yield conn.yield_path(volume, f)
-            """,
         ),
     ),
 )

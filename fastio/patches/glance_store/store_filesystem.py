@@ -19,6 +19,7 @@ from fastio.io import image_files, sparse
 from fastio.io.image_files import SMALL
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -62,7 +63,10 @@ def _wrap(file: Any) -> Any:
 
 
 def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return lambda open: lambda *args, **kwargs: wrap(open(*args, **kwargs))
+    """What to make of ``open``: an image is written as bytes, and other files are none of ours."""
+    return lambda open: lambda path, mode="r", *args, **kwargs: (
+        (wrap if mode == "wb" else lambda file: file)(open(path, mode, *args, **kwargs))
+    )
 
 
 _STORE = "glance_store._drivers.filesystem:Store"
@@ -73,7 +77,7 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     counted=False,
     targets=(
-        Target(f"{_STORE}.configure_add", _stores.make_configure_add, contract=_stores.CONFIGURE_ADD),
+        Target(f"{_STORE}.configure_add", _stores.make_configure_add, _stores.CONFIGURE_ADD),
         *_stores.chunk_sizes(
             _STORE,
             "filesystem",
@@ -81,48 +85,24 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(
                 CHUNK,
                 4 * MIB,
-                ("get",),
-                """
-                def get(self, *_):
-                    ChunkedFile(*_, chunk_size=self.READ_CHUNKSIZE, **_)
-                """,
+                {"get": Uses("self, *_", "ChunkedFile chunk_size READ_CHUNKSIZE")},
             ),
             WRITE_CHUNKSIZE=_stores.Size(
                 CHUNK,
                 4 * MIB,
-                ("add",),
-                """
-                def add(self, *_):
-                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
-                """,
+                {"add": Uses("self, *_", "chunkreadable WRITE_CHUNKSIZE")},
             ),
         ),
         Target(
             "glance_store._drivers.filesystem:ChunkedFile.__init__",
             make_init,
-            ("__iter__", "close"),
-            """
-            def __init__(self, *_):
-                self.fp = open(self.filepath, 'rb')
-            def __iter__(self):
-                yield chunk
-                self.fp.read(size)
-            def close(self):
-                self.fp.close()
-            """,
+            Uses("self, *_", "fp open filepath"),
+            {"__iter__": Uses("self", "yield fp read"), "close": Uses("self", "fp close")},
         ),
         Target(
             f"{_STORE}.add",
             make_add,
-            contract="""
-                def add(self, image_id, image_file, *_):
-                    open(filepath, 'wb')
-                    not any(buf)
-                    any(buf)
-                    f.truncate(bytes_written)
-                    f.seek(0, os.SEEK_END)
-                    f.write(buf)
-            """,
+            Uses("self, image_id, image_file, *_", "open any truncate seek write"),
         ),
     ),
 )

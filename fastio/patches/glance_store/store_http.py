@@ -10,6 +10,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.patches.glance_store import _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -40,21 +41,13 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(
                 READ_CHUNK,
                 4 << 20,
-                ("get",),
-                """
-                def get(self, *_):
-                    http_response_iterator(conn, resp, self.READ_CHUNKSIZE)
-                """,
+                {"get": Uses("self, *_", "http_response_iterator READ_CHUNKSIZE")},
             ),
         ),
         Target(
             "glance_store._drivers.http:http_response_iterator",
             make_iterator,
-            contract="""
-                def http_response_iterator(conn, response, size):
-                    yield chunk
-                    response.read(size)
-            """,
+            Uses("conn, response, size", "yield read"),
         ),
     ),
 )

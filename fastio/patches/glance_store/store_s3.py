@@ -19,6 +19,7 @@ from typing import Any
 from fastio import config, counters
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -132,23 +133,12 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(
                 READ_CHUNK,
                 64 << 10,
-                ("get",),
-                """
-                def get(self, *_):
-                    cs = self.READ_CHUNKSIZE
-                    utils.chunkiter(key['Body'], cs)
-                """,
+                {"get": Uses("self, *_", "READ_CHUNKSIZE chunkiter")},
             ),
             WRITE_CHUNKSIZE=_stores.Size(
                 5 << 20,
                 5 << 20,
-                ("_add_singlepart", "_add_multipart"),
-                """
-                def _add_singlepart(self, *_):
-                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
-                def _add_multipart(self, *_):
-                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
-                """,
+                dict.fromkeys(("_add_singlepart", "_add_multipart"), Uses("self, *_", "chunkreadable WRITE_CHUNKSIZE")),
             ),
         ),
         Target(f"{_MODULE}:Store._add_multipart", make_add_multipart),

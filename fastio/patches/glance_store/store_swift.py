@@ -17,6 +17,7 @@ from typing import Any
 from fastio import counters
 from fastio.patches import requests
 from fastio.patches.glance_store import _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -118,11 +119,7 @@ PATCH = Patch(
             CHUNKSIZE=_stores.Size(
                 CHUNK,
                 64 << 10,
-                ("_get_object",),
-                """
-                def _get_object(self, *_):
-                    manager.get_connection().get_object(_, _, resp_chunk_size=self.CHUNKSIZE, **_)
-                """,
+                {"_get_object": Uses("self, *_", "get_object resp_chunk_size CHUNKSIZE")},
             ),
         ),
         # It has to be known: it gets more from a file than it asks for.
@@ -130,30 +127,22 @@ PATCH = Patch(
         Target(
             "swiftclient.client:HTTPConnection.__init__",
             make_connection,
-            contract="""
-                def __init__(self, *_):
-                    self.request_session = _
-            """,
+            Uses("self, *_", "request_session"),
             requires=requests.WITH_URLLIB3,
         ),
         Target(
             "swiftclient.client:HTTPConnection.getresponse",
             make_getresponse,
-            contract="""
-                def getresponse(self):
-                    return self.resp
-                    self.resp.read = releasing_read
-                    self.resp.raw.read(*args, **kwargs)
-            """,
+            Uses("self", "resp releasing_read raw read"),
             requires=requests.WITH_URLLIB3,
         ),
         Target(
             "swiftclient.client:Connection.put_object",
             make_put_object,
-            contract="""
-                def put_object(self, container, obj, contents, content_length=None, etag=None, chunk_size=None, *_):
-                    self._retry(*_, chunk_size=chunk_size, **_)
-            """,
+            Uses(
+                "self, container, obj, contents, content_length=None, etag=None, chunk_size=None, *_",
+                "_retry chunk_size",
+            ),
         ),
     ),
 )

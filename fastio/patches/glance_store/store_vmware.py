@@ -13,6 +13,7 @@ from typing import Any
 from fastio import counters
 from fastio.patches import requests
 from fastio.patches.glance_store import _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -61,42 +62,24 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(
                 CHUNK,
                 4 << 20,
-                ("get",),
-                """
-                def get(self, *_):
-                    http_response_iterator(conn, resp, self.READ_CHUNKSIZE)
-                """,
+                {"get": Uses("self, *_", "http_response_iterator READ_CHUNKSIZE")},
             ),
             WRITE_CHUNKSIZE=_stores.Size(
                 CHUNK,
                 1 << 20,
-                ("add",),
-                """
-                def add(self, *_):
-                    _Reader(image_file, hashing_algo, verifier)
-                    utils.chunkiter(image_file, CHUNKSIZE)
-                    new_session(self.api_insecure, self.ca_file)
-                """,
+                {"add": Uses("self, *_", "_Reader chunkiter new_session")},
             ),
         ),
         Target(
             f"{_MODULE}:new_session",
             make_new_session,
-            contract="""
-                def new_session(*_):
-                    return session
-                    session = requests.Session()
-            """,
+            Uses("*_", "requests Session"),
             requires=requests.WITH_URLLIB3,
         ),
         Target(
             "glance_store.common.utils:chunkiter",
             make_chunkiter,
-            contract="""
-                def chunkiter(fp, chunk_size=65536):
-                    yield chunk
-                    fp.read(chunk_size)
-            """,
+            Uses("fp, chunk_size=65536", "yield read"),
         ),
     ),
 )

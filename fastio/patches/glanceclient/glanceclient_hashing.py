@@ -14,6 +14,7 @@ from typing import Any
 from fastio import counters
 from fastio.io.hashing import BackgroundHash
 from fastio.io.hashing_pool import pool
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -59,12 +60,7 @@ PATCH = Patch(
         Target(
             "glanceclient.common.utils:serious_integrity_iter",
             make_serious,
-            contract="""
-                def serious_integrity_iter(iter, hasher, hash_value):
-                    yield _
-                    hasher.update(chunk)
-                    hasher.hexdigest()
-            """,
+            Uses("iter, hasher, hash_value", "yield update hexdigest"),
         ),
         Target("glanceclient.common.utils:integrity_iter", make_md5),
     ),

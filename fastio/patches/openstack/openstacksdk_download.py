@@ -12,6 +12,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.config import MIB
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -84,27 +85,17 @@ PATCH = Patch(
         Target(
             "openstack.object_store.v1._proxy:Proxy.get_object",
             make_get_object,
-            contract="""
-                def get_object(self, obj, container=None, resp_chunk_size=1024, outfile=None, *_):
-                    response.iter_content(resp_chunk_size, decode_unicode=False)
-                    outfile_handle.write(chunk)
-            """,
+            Uses("self, obj, container=None, resp_chunk_size=1024, outfile=None, *_", "iter_content write"),
         ),
         Target(
             "openstack.object_store.v1.obj:Object.stream",
             make_stream,
-            contract="""
-                def stream(self, session, error_message=None, chunk_size=1024):
-                    return response.iter_content(chunk_size, decode_unicode=False)
-            """,
+            Uses("self, session, error_message=None, chunk_size=1024", "iter_content"),
         ),
         Target(
             "openstack.image._download:DownloadMixin.download",
             make_download,
-            contract="""
-                def download(self, session, stream=False, output=None, *_):
-                    resp.iter_content(chunk_size=chunk_size)
-            """,
+            Uses("self, session, stream=False, output=None, *_", "iter_content chunk_size"),
         ),
     ),
 )

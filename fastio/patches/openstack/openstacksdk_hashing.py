@@ -14,6 +14,7 @@ from typing import Any
 from fastio import counters
 from fastio.io.hashing import BackgroundHash
 from fastio.io.hashing_pool import pool
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -37,12 +38,7 @@ PATCH = Patch(
         Target(
             "openstack.image._download:_integrity_iter",
             make,
-            contract="""
-                def _integrity_iter(iterable, hasher, expected_hash, hash_algo):
-                    yield chunk
-                    hasher.update(chunk)
-                    _verify_checksum(hasher, expected_hash, hash_algo)
-            """,
+            Uses("iterable, hasher, expected_hash, hash_algo", "yield update _verify_checksum"),
         ),
     ),
 )

@@ -18,6 +18,7 @@ from typing import Any
 from fastio import counters
 from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import KNOWN, Uses
 from fastio.patching.registry import Layer, Patch
 
 _counts = counters.of(__name__)
@@ -58,12 +59,13 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return _execute_child
 
 
+_USES = Uses(
+    "self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, p2cread, "
+    "p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, *_",
+    "preexec_fn",
+)
 #: The function that is left out has to be known.
-_CONTRACT = """
-    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags,
-                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, *_):
-        preexec_fn is None
-"""
+_RELIES_ON = {_SETUP: KNOWN}
 
 PATCH = Patch(
     __name__,
@@ -73,7 +75,7 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     counted=False,
     targets=(
-        _popen.native_target(make, "_execute_child", (_SETUP,), _CONTRACT),
-        _popen.green_target(make, "_execute_child", (_SETUP,), _CONTRACT),
+        _popen.native_target(make, "_execute_child", _USES, relies_on=_RELIES_ON),
+        _popen.green_target(make, "_execute_child", _USES, relies_on=_RELIES_ON),
     ),
 )

@@ -9,7 +9,7 @@ child is waited for and text is decoded. In what the releases differ is a dialec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio import config, counters
@@ -21,53 +21,37 @@ from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
 from fastio.patches.subprocess._dialects import Dialect, dialect_of
 from fastio.patching import holders
-from fastio.patching.registry import Make, Since, Target, Until
+from fastio.patching.known_code import Uses
+from fastio.patching.registry import Make, Target
 
 if TYPE_CHECKING:
     from fastio.concurrency.waiting import Waiter
 
-Names = Sequence[str | Since]
-
-#: What a replacement or wrapper of ``Popen._communicate`` relies on beside it. The functions of the module are those
-#: that eventlet copies as well.
-RELIES_ON: Names = (
-    "_save_input", "_check_timeout", "_translate_newlines", "communicate", Until("3.15", "_remaining_time"),
-    *(Since("3.15", f"subprocess:{name}")
-      for name in ("_deadline_remaining", "_communicate_io_posix", "_flush_stdin", "_make_input_view")),
-)  # fmt: skip
-#: What a replacement relies on in them.
-CONTRACT = """
-    def _save_input(self, input):
-        self._input_offset = 0
-        self._input = input
-    def _check_timeout(self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False):
-        TimeoutExpired(self.args, orig_timeout, **_)
-    def _remaining_time(self, endtime):
-        return None
-        return endtime - _time()
-    def _deadline_remaining(endtime):
-        return None
-        return endtime - _time()
-    def _translate_newlines(self, data, encoding, errors): ...
-    def communicate(self, input=None, timeout=None):
-        self._communicate(input, endtime, timeout)
-        self._communication_started = True
-"""
+#: The parameters of ``_check_timeout``.
+CHECK_TIMEOUT = "self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False"
+#: What a replacement of ``Popen._communicate`` relies on beside it. The functions of the module are those that eventlet
+#: copies as well.
+RELIES_ON = {
+    "_save_input": Uses("self, input", "_input _input_offset"),
+    "_check_timeout": Uses(CHECK_TIMEOUT, "TimeoutExpired args"),
+    "_translate_newlines": Uses("self, data, encoding, errors"),
+    "communicate": Uses("self, input=None, timeout=None", "_communicate _communication_started"),
+    "_remaining_time": Uses("self, endtime", "_time", python="< 3.15"),
+    "subprocess:_deadline_remaining": Uses("endtime", "_time", python=">= 3.15"),
+    "subprocess:_communicate_io_posix": Uses(python=">= 3.15"),
+    "subprocess:_flush_stdin": Uses(python=">= 3.15"),
+    "subprocess:_make_input_view": Uses(python=">= 3.15"),
+}
 
 
-def native_target(
-    make: Make, name: str = "_communicate", relies_on: Names = RELIES_ON, contract: str = CONTRACT, **declared: Any
-) -> Target:
+def native_target(make: Make, name: str, uses: Uses, **declared: Any) -> Target:
     """``name`` of the Popen of native threads; the rest is as in :class:`Target`."""
-    return Target(f"subprocess:Popen.{name}", make, relies_on, contract, find_owner=holders.native_popen, **declared)
+    return Target(f"subprocess:Popen.{name}", make, uses, find_owner=holders.native_popen, **declared)
 
 
-def green_target(
-    make: Make, name: str = "_communicate", relies_on: Names = RELIES_ON, contract: str = CONTRACT, **declared: Any
-) -> Target:
+def green_target(make: Make, name: str, uses: Uses, **declared: Any) -> Target:
     """The same of eventlet's Popen, which has it from CPython's."""
-    code = f"subprocess:Popen.{name}"
-    return Target(f"eventlet.green.subprocess:Popen.{name}", make, relies_on, contract, code=code, **declared)
+    return Target(f"eventlet.green.subprocess:Popen.{name}", make, uses, code=f"subprocess:Popen.{name}", **declared)
 
 
 def plain_bytes(data: Any) -> bool:

@@ -13,6 +13,7 @@ from fastio import counters
 from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import KNOWN
 from fastio.patching.registry import Layer, Patch
 
 _counts = counters.of(__name__)
@@ -32,5 +33,5 @@ PATCH = Patch(
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
     layer=Layer.REPLACE,
     counted=False,
-    targets=(_popen.native_target(make),),
+    targets=(_popen.native_target(make, "_communicate", KNOWN, relies_on=_popen.RELIES_ON),),
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch
 
 _counts = counters.of(__name__)
@@ -29,16 +30,6 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return _wait_pidfd
 
 
-CONTRACT = """
-    def _wait_pidfd(self, timeout):
-        return False
-        return True
-        select.poll()
-    def _wait(self, timeout):
-        self._wait_pidfd(timeout) or self._wait_kqueue(timeout)
-        time.sleep(delay)
-"""
-
 PATCH = Patch(
     __name__,
     summary="wait(timeout) of CPython 3.15 does without select.poll() where eventlet has taken it away",
@@ -46,7 +37,13 @@ PATCH = Patch(
     layer=Layer.FIX,
     counted=False,
     targets=tuple(
-        target(make, "_wait_pidfd", ("_wait",), CONTRACT, needed_from="3.15")
+        target(
+            make,
+            "_wait_pidfd",
+            Uses("self, timeout", "select poll"),
+            relies_on={"_wait": Uses("self, timeout", "_wait_pidfd _wait_kqueue sleep")},
+            python=">= 3.15",
+        )
         for target in (_popen.native_target, _popen.green_target)
     ),
 )

@@ -13,6 +13,7 @@ from fastio import counters
 from fastio.concurrency import child_exit, current, waiting
 from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch
 
 _counts = counters.of(__name__)
@@ -47,15 +48,9 @@ PATCH = Patch(
         _popen.native_target(
             make,
             "_wait",
-            ("_try_wait",),
-            """
-            def _wait(self, timeout):
-                self._try_wait(_)
-                TimeoutExpired(self.args, timeout)
-            def _try_wait(self, wait_flags):
-                os.waitpid(self.pid, wait_flags)
-            """,
-            not_needed_from=("3.15",),
+            Uses("self, timeout", "_try_wait TimeoutExpired args"),
+            relies_on={"_try_wait": Uses("self, wait_flags", "waitpid pid")},
+            python="< 3.15",
         ),
     ),
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.counters import Cause, Reason, Tally
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Target
 
 #: Bodies below this size, in bytes, are upstream's: there is nothing to gain.
@@ -39,12 +40,8 @@ def target(stand_in: StandIn, counts: Tally) -> Target:
     return Target(
         "urllib3.connection:HTTPConnection.request",
         make,
-        ("http.client:HTTPConnection.send",),
         # Its code has to be known: it decides how the body is read. This one is passed by.
-        contract="""
-            def send(self, data):
-                self.sock.sendall(_)
-        """,
+        relies_on={"http.client:HTTPConnection.send": Uses("self, data", "sock sendall")},
     )
 
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import recorder, spans, values
 from fastio.trace.spans import current
@@ -83,32 +84,20 @@ def _identify(client: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     return {} if identity is None else {"global": identity}
 
 
-def _target(attribute: str, make: Callable[..., Any], contract: str) -> Target:
-    return Target(f"glanceclient.common.http:{attribute}", make, contract=contract)
-
-
 PATCH = Patch(
     __name__,
     summary="glanceclient: each request, with the global request id that the server records too",
     layer=Layer.TRACE,
     targets=(
-        _target(
-            "HTTPClient._request",
+        Target(
+            "glanceclient.common.http:HTTPClient._request",
             make_request,
-            """
-                def _request(self, method, url, **kwargs):
-                    return resp, body_iter
-                    kwargs.pop("headers", {})
-            """,
+            Uses("self, method, url, **kwargs", "pop headers"),
         ),
-        _target(
-            "SessionClient.request",
+        Target(
+            "glanceclient.common.http:SessionClient.request",
             make_session_request,
-            """
-                def request(self, url, method, **kwargs):
-                    return self._handle_response(resp)
-                    kwargs.pop("headers", {})
-            """,
+            Uses("self, url, method, **kwargs", "_handle_response pop headers"),
         ),
     ),
 )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace.spans import current
 
@@ -39,10 +40,7 @@ PATCH = Patch(
         Target(
             "eventlet.hubs.hub:BaseHub.switch",
             make,
-            contract="""
-                def switch(self):
-                    return self.greenlet.switch()
-            """,
+            Uses("self", "greenlet switch"),
             direct=True,
         ),
     ),

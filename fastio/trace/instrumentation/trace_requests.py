@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
@@ -67,21 +68,12 @@ PATCH = Patch(
         Target(
             "glance.common.config:load_paste_app",
             make_load_paste_app,
-            contract="""
-                def load_paste_app(*_):
-                    return app
-                    app = deploy.loadapp(*_, **_)
-            """,
+            Uses("*_", "deploy loadapp"),
         ),
         Target(
             "glance.common.wsgi:Resource.dispatch",
             make_dispatch,
-            contract="""
-                def dispatch(self, obj, action, *args, **kwargs):
-                    getattr(obj, action)
-                    getattr(obj, 'default')
-                    method(*args, **kwargs)
-            """,
+            Uses("self, obj, action, *args, **kwargs", "getattr default"),
         ),
     ),
 )

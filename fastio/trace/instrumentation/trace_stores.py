@@ -11,6 +11,7 @@ from typing import Any
 
 from fastio import config
 from fastio.patches.glance_store import _own, _stores
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Make, Patch, Target
 from fastio.trace import spans, values
 from fastio.trace.spans import Span, current
@@ -68,9 +69,9 @@ def _delete(span: Span, delete: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 #: What records a method of a driver, and what is relied on in the method.
 _METHODS = {
-    "get": (_get, "def get(self, *_):\n    return _, _"),
-    "add": (_add, "def add(self, image_id, image_file, *_): ..."),
-    "delete": (_delete, "def delete(self, *_): ..."),
+    "get": (_get, Uses("self, *_")),
+    "add": (_add, Uses("self, image_id, image_file, *_")),
+    "delete": (_delete, Uses("self, *_")),
 }
 
 
@@ -128,7 +129,7 @@ def _targets() -> Iterator[Target]:
     for driver, (module, cls) in _DRIVERS.items():
         for method in _METHODS if driver not in _READ_ONLY else ("get",):
             key = f"glance_store._drivers.{module}:{cls}.{method}"
-            yield Target(key, _maker(driver, method), contract=_METHODS[method][1], code=_stores.code_of(key))
+            yield Target(key, _maker(driver, method), _METHODS[method][1], code=_stores.code_of(key))
 
 
 PATCH = Patch(

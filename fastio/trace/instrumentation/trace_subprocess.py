@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.subprocess import _popen
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import recorder, spans, values
 from fastio.trace.spans import current
@@ -161,26 +162,19 @@ def _program(popen: Any) -> values.Recordable:
         return values.Recordable(values.MASK)
 
 
-_EXECUTE_CHILD = "def _execute_child(self, args, *_): ..."
-_COMMUNICATE = """
-    def communicate(self, input=None, timeout=None):
-        return stdout, stderr
-"""
+_EXECUTE_CHILD = Uses("self, args, *_")
+_COMMUNICATE = Uses("self, input=None, timeout=None")
 
 PATCH = Patch(
     __name__,
     summary="subprocess: each command, how it ended and what was exchanged with it",
     layer=Layer.TRACE,
     targets=(
-        _popen.native_target(make_execute_child, "_execute_child", (), _EXECUTE_CHILD),
-        _popen.native_target(make_wait, "_wait", (), "def _wait(self, timeout): ..."),
-        _popen.native_target(make_communicate, "communicate", (), _COMMUNICATE),
-        _popen.green_target(make_execute_child, "_execute_child", (), _EXECUTE_CHILD),
-        Target(
-            "eventlet.green.subprocess:Popen.wait",
-            make_wait,
-            contract="def wait(self, timeout=None, *_): ...",
-        ),
-        _popen.green_target(make_communicate, "communicate", (), _COMMUNICATE),
+        _popen.native_target(make_execute_child, "_execute_child", _EXECUTE_CHILD),
+        _popen.native_target(make_wait, "_wait", Uses("self, timeout")),
+        _popen.native_target(make_communicate, "communicate", _COMMUNICATE),
+        _popen.green_target(make_execute_child, "_execute_child", _EXECUTE_CHILD),
+        Target("eventlet.green.subprocess:Popen.wait", make_wait, Uses("self, timeout=None, *_")),
+        _popen.green_target(make_communicate, "communicate", _COMMUNICATE),
     ),
 )

@@ -11,6 +11,7 @@ then another tracer is at work, or urllib3 tries again. What http.client sends w
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import context, spans
 from fastio.trace.spans import Span, current
@@ -63,10 +64,7 @@ PATCH = Patch(
         Target(
             "urllib3.connectionpool:HTTPConnectionPool.urlopen",
             make,
-            contract="""
-                def urlopen(self, method, url, body=None, headers=None, *_):
-                    headers = self.headers
-            """,
+            Uses("self, method, url, body=None, headers=None, *_", "headers"),
         ),
     ),
 )
