@@ -28,7 +28,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from xml.etree import ElementTree
 
 from benchmarks.harness import markup
 from benchmarks.harness.markup import inline
@@ -92,13 +91,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Plot:
-    """An SVG picture.
-
-    Black and white in it become the page's colours of text and background, so that it is readable in dark as well;
-    ``currentColor`` and the page's own ``var(--series-1)`` to ``var(--series-6)`` can be used. It may hold neither
-    scripts, style sheets nor references to what is outside of it. Its ids are made unique within the page. The title of
-    a part of it is shown beside the pointer.
-    """
+    """An SVG picture. It is an image of the page: no script of it runs, and it can load nothing."""
 
     #: what it shows, in a few words
     name: str
@@ -148,7 +141,7 @@ def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), 
     """The page.
 
     :param lead: what comes before the first section, and is not in the table of contents
-    :raises PageError: if a plot is no SVG, or is not self-contained
+    :raises PageError: for a tone that is not known
     """
     made = _Html()
     body = [made.part(each, _FIRST_LEVEL) for each in [*lead, *sections]]
@@ -219,7 +212,6 @@ class _Html:
         #: level, id and title of those in the table of contents
         self.headings: list[tuple[int, str, str]] = []
         self._taken = {"content", "contents"}
-        self._plots = 0
 
     def part(self, part: Part, level: int) -> str:
         if isinstance(part, Section):
@@ -271,13 +263,14 @@ class _Html:
         return _scrolling(table, name, _width(part) > WIDE) + _notes(part.notes)
 
     def _plot(self, part: Plot) -> str:
-        self._plots += 1
         name, text = (self._name(f"{what}-{part.name}") for what in ("plot", "text"))
-        svg = _svg(part, f"p{self._plots}-", name, text if part.text else "")
-        caption = f"<figcaption>{escape(part.name)}</figcaption>"
+        address = f"data:image/svg+xml;base64,{base64.b64encode(part.svg.encode()).decode()}"
+        described = f' aria-describedby="{text}"' if part.text else ""
+        picture = f'<img src="{address}" alt="{escape(part.name)}"{described}>'
+        caption = f'<figcaption id="{name}">{escape(part.name)}</figcaption>'
         lines = "".join(f"<li>{escape(line)}</li>" for line in part.text)
         read = f'<details><summary>As text</summary><ul id="{text}">{lines}</ul></details>' if lines else ""
-        return f"<figure>{_scrolling(svg, name, True)}{caption}{read}</figure>\n"
+        return f"<figure>{_scrolling(picture, name, True)}{caption}{read}</figure>\n"
 
 
 def _simple(part: Text | Notes | Code | Download) -> str:
@@ -326,125 +319,6 @@ def _tone(tone: str, *others: str) -> str:
 
 def _width(table: Table) -> int:
     return sum(max(len(row[column]) for row in [table.head, *table.rows]) + 2 for column in range(len(table.head)))
-
-
-# Pictures.
-
-_REFERENCE = re.compile(r"url\(\s*['\"]?([^'\")]*)['\"]?\s*\)")
-#: Colours that follow the page's.
-_INK = re.compile(r"^(#000|#000000|black)$", re.IGNORECASE)
-_PAPER = re.compile(r"^(#fff|#ffffff|white)$", re.IGNORECASE)
-_COLOURED = ("fill", "stroke", "color", "stop-color")
-#: matplotlib's own style sheet, which this page's style replaces.
-_KNOWN_STYLE = re.compile(r"\s*\*\s*\{\s*stroke-linejoin:\s*round;\s*stroke-linecap:\s*butt;?\s*\}\s*")
-#: Pixels of a unit of length; a plain number is of pixels.
-_PIXELS = {"": 1.0, "px": 1.0, "pt": 4 / 3, "in": 96.0, "mm": 96 / 25.4, "cm": 96 / 2.54}
-#: Lines of a table do not fit on a small screen, and neither does a plot: below this many pixels it scrolls.
-_LEAST_WIDTH = 620
-
-
-def _svg(part: Plot, prefix: str, name: str, described_by: str) -> str:
-    """The picture for a page: named, scaled, in the page's colours, with ids that no other picture has."""
-    try:
-        root = ElementTree.fromstring(part.svg.encode())
-    except ElementTree.ParseError as error:
-        raise PageError(f"plot {part.name!r}: no SVG: {error}") from error
-    if _local(root.tag) != "svg":
-        raise PageError(f"plot {part.name!r}: no SVG: its root is {_local(root.tag)!r}")
-    width, box = _size(root, part.name)
-    _clean(root, part.name)
-    for element in root.iter():
-        element.attrib = dict(_attributes(element, prefix, part.name))
-        # Inline in HTML there are no namespaces.
-        element.tag = _local(element.tag)
-    root.attrib = {
-        "viewBox": box, "role": "img", "aria-labelledby": name,
-        **({"aria-describedby": described_by} if described_by else {}),
-        "style": f"max-width: {width:.0f}px; min-width: {min(width, _LEAST_WIDTH):.0f}px",
-    }  # fmt: skip
-    title = ElementTree.Element("title", {"id": name})
-    title.text = part.name
-    root.insert(0, title)
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
-
-
-def _size(root: ElementTree.Element, name: str) -> tuple[float, str]:
-    """Its width in pixels, and its coordinates."""
-    box = root.get("viewBox")
-    lengths = [_length(root.get(each, "")) for each in ("width", "height")]
-    if box is None:
-        if None in lengths:
-            raise PageError(f"plot {name!r}: the SVG has neither a viewBox nor a width and a height")
-        box = f"0 0 {lengths[0]:g} {lengths[1]:g}"
-    try:
-        own = float(re.split(r"[\s,]+", box.strip())[2])
-    except (IndexError, ValueError):
-        raise PageError(f"plot {name!r}: viewBox {box!r}: four numbers are needed") from None
-    return lengths[0] or own, box
-
-
-def _length(text: str) -> float | None:
-    found = re.fullmatch(r"\s*([\d.]+)\s*([a-z]*)\s*", text)
-    if not found or found[2] not in _PIXELS:
-        return None
-    return float(found[1]) * _PIXELS[found[2]]
-
-
-def _clean(root: ElementTree.Element, name: str) -> None:
-    """Leave out what is no part of the picture; refuse what is none that a page can have.
-
-    :raises PageError: for the latter
-    """
-    for parent in list(root.iter()):
-        for child in list(parent):
-            kind = _local(child.tag)
-            # The page names the picture; the titles of its parts stay, which browsers show beside the pointer.
-            named = kind == "title" and parent is root
-            if named or kind in ("metadata", "desc") or kind == "style" and _KNOWN_STYLE.fullmatch(child.text or ""):
-                parent.remove(child)
-            elif kind == "style":
-                raise PageError(f"plot {name!r}: a style sheet in it would count for the whole page: use attributes")
-            elif kind in ("script", "foreignObject"):
-                raise PageError(f"plot {name!r}: <{kind}> cannot be part of it")
-
-
-def _attributes(element: ElementTree.Element, prefix: str, name: str) -> Iterator[tuple[str, str]]:
-    for key, value in element.attrib.items():
-        key = _local(key)
-        if key.startswith("on"):
-            raise PageError(f"plot {name!r}: {key}= is a script")
-        if key == "id":
-            value = prefix + value
-        elif key == "href":
-            value = _inside(value, prefix, name)
-        elif key == "style":
-            value = "; ".join(_declaration(each, prefix, name) for each in value.split(";") if each.strip())
-        else:
-            value = _value(key, value, prefix, name)
-        yield key, value
-
-
-def _declaration(text: str, prefix: str, name: str) -> str:
-    key, _, value = (each.strip() for each in text.partition(":"))
-    return f"{key}: {_value(key, value, prefix, name)}"
-
-
-def _value(key: str, value: str, prefix: str, name: str) -> str:
-    if key in _COLOURED:
-        value = "currentColor" if _INK.match(value) else "var(--paper)" if _PAPER.match(value) else value
-    return _REFERENCE.sub(lambda found: f"url({_inside(found[1], prefix, name)})", value)
-
-
-def _inside(reference: str, prefix: str, name: str) -> str:
-    if reference.startswith("#"):
-        return f"#{prefix}{reference[1:]}"
-    if reference.startswith("data:image/"):
-        return reference
-    raise PageError(f"plot {name!r}: it refers to {reference}, which is not in it")
 
 
 # Markdown.
