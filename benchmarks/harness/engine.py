@@ -97,8 +97,6 @@ class Case:
     :param finish: variant that is run once after all others, and not measured
     :param summary: what the result is to keep of all runs of the case together, once they are done
     :param long: more of what another case does too: left out of a smoke run
-    :param panel: the part of an overview that shows this case, see :func:`benchmarks.harness.tables.overview`
-    :param label: of its row there
     """
 
     name: str
@@ -124,8 +122,6 @@ class Case:
     finish: str = ""
     summary: Callable[[CaseResult], dict[str, Any]] | None = None
     long: bool = False
-    panel: str = ""
-    label: str = ""
 
     def __post_init__(self) -> None:
         known = [*THROUGHPUT, *TIME]
@@ -283,8 +279,6 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
         seed=options.seed,
         load_before=machine.load(),
         busy=options.busy,
-        panel=case.panel,
-        label=case.label,
     )
     missing = case.why_not()
     for title, variant in variants.items():

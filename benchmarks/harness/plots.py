@@ -181,7 +181,7 @@ def result_figure(result: Result) -> Figure | None:
 def _label(each: Gain) -> str:
     """The case, and the row if its name says more than the mode."""
     more = each.title.removeprefix(f"{each.mode}-").replace("fastio", "", 1).strip(", -")
-    named = f"{each.case.label}: {each.case.panel}" if each.case.label else each.case.title or each.case.name
+    named = each.case.title or each.case.name
     return f"{named}; {more}" if more else named
 
 

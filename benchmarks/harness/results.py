@@ -113,9 +113,6 @@ class CaseResult:
     seed: int
     #: the server it ran against: ``name``, ``directory`` of its files, and its own parameters
     backend: dict[str, Any] = field(default_factory=dict)
-    #: panel and row of an overview of all cases, see :func:`benchmarks.harness.tables.overview`
-    panel: str = ""
-    label: str = ""
     #: load average over the last minute
     load_before: float = 0.0
     load_after: float = 0.0

@@ -18,22 +18,6 @@ FEW_SETTINGS = 3
 #: Load average per processor, before the case, from which the figures are doubted: somebody else is at work.
 BUSY = 0.75
 
-# All cases of a result at one glance, one row each: for suites whose cases have the same rows, which are the four modes
-# (:data:`benchmarks.harness.modes.MODES`) and ``reference``. A case takes part if it has a ``panel``, which says what
-# it measures, and a ``label``, which says of what.
-
-#: How Python runs, and the rows that are compared.
-MODES = {"native": ("native-stock", "native-fastio"), "eventlet": ("eventlet-stock", "eventlet-fastio")}
-REFERENCE = "reference"
-
-#: Costs of both rows of a mode: heading, and the name among the variant's costs, or else the figure of its runs.
-_BOTH_COSTS = {
-    "CPU s/GiB": "cpu_seconds_per_gib",
-    "server CPU s/GiB": "server_cpu_seconds_per_gib",
-    "chunks": "chunks",
-    "p99 ms": "p99_ms",
-}
-
 
 def table(case: CaseResult, machine: dict | None = None) -> Table:
     """The table of a case, with what makes its figures doubtful as notes."""
@@ -55,9 +39,8 @@ def table(case: CaseResult, machine: dict | None = None) -> Table:
 
 
 def tables(result: Result) -> list[Table]:
-    """Those of all cases, and the overview if there is one."""
-    shown = [table(case, result.machine) for case in result.cases]
-    return shown + ([overview(result)] if overview_cases(result) else [])
+    """Those of all cases."""
+    return [table(case, result.machine) for case in result.cases]
 
 
 def _row(
@@ -137,74 +120,6 @@ def _show(parameter: Any) -> str:
     """A parameter for people; large numbers are sizes."""
     large = isinstance(parameter, int) and parameter >= results.MIB
     return format_size(parameter) if large else str(parameter)
-
-
-def overview_cases(result: Result) -> list[CaseResult]:
-    """The cases that take part, by panel."""
-    found = [case for case in result.cases if case.panel]
-    panels = list(dict.fromkeys(case.panel for case in found))
-    return sorted(found, key=lambda case: panels.index(case.panel))
-
-
-def overview(result: Result) -> Table:
-    """Two rows per case, one for each mode: throughput, what share of the reference it is, costs before and after."""
-    shown = overview_cases(result)
-    head = ["", "", f"stock {shown[0].unit}", "fastio", "x stock", REFERENCE, "fastio / reference", *_BOTH_COSTS]
-    made = Table("Overview: stock → fastio", head, [_overview_row(case, mode) for case in shown for mode in MODES])
-    notes: dict[str, list[str]] = {}
-    for case in shown:
-        for note in _overview_notes(case):
-            notes.setdefault(note, []).append(_name(case))
-    made.notes += [f"{', '.join(names)}: {note}" for note, names in notes.items()]
-    return made
-
-
-def _name(case: CaseResult) -> str:
-    return f"{case.label}: {case.panel}"
-
-
-def _overview_row(case: CaseResult, mode: str) -> list[str]:
-    stock, fast = MODES[mode]
-    reached, reference = case.median(fast), case.median(REFERENCE)
-    return [
-        _name(case),
-        mode,
-        *(_rate(case, title) for title in (stock, fast)),
-        ratio(case, fast) if fast in case.variants else EMPTY,
-        _rate(case, REFERENCE),
-        number(reached / reference) if reached and reference else EMPTY,
-        *(_costs(case, MODES[mode], cost) for cost in _BOTH_COSTS.values()),
-    ]
-
-
-def _rate(case: CaseResult, title: str) -> str:
-    variant = case.variants.get(title)
-    if variant is not None and variant.failure:
-        return "failed"
-    if variant is not None and variant.runs and not variant.verified():
-        return "WRONG DATA"
-    return number(case.median(title))
-
-
-def _costs(case: CaseResult, rows: tuple[str, str], cost: str) -> str:
-    found = []
-    for title in rows:
-        variant = case.variants.get(title)
-        figure = None if variant is None else variant.costs().get(cost, variant.median(cost))
-        found.append(number(figure))
-    return EMPTY if set(found) == {EMPTY} else " → ".join(found)
-
-
-def _overview_notes(case: CaseResult) -> list[str]:
-    """Why there is no figure, and what the case has beside the four modes."""
-    notes = [f"{title} skipped: {row.skipped}" if title == REFERENCE else f"skipped: {row.skipped}"
-             for title, row in case.variants.items() if row.skipped]  # fmt: skip
-    known = {REFERENCE, *(title for rows in MODES.values() for title in rows)}
-    for title in case.variants:
-        figure = case.median(title)
-        if title not in known and figure is not None:
-            notes.append(f"{title} {number(figure)} {case.unit}")
-    return list(dict.fromkeys(notes))
 
 
 def summary(result: Result) -> list[str]:

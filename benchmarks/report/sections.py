@@ -120,8 +120,6 @@ def of_result(given: Given) -> Section:
     else:
         drawn = draw.of_all(result)
         parts += [drawn] if drawn else []
-    if tables.overview_cases(result):
-        parts.append(tables.overview(result))
     if draw is not None:
         parts += draw.of_suite(given.suite, result)
     parts += [_case(case, result, draw) for case in result.cases]

@@ -87,7 +87,7 @@ def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[s
         return None
     name = f"{suite}/{case.name}"
     return dataclasses.replace(
-        case, name=name, variants=rows, baseline=rows[0].title, title=f"{name}: {case.title}", panel="", label="",
+        case, name=name, variants=rows, baseline=rows[0].title, title=f"{name}: {case.title}",
         # Without a backend, nothing of it runs here: what it needs is in the environments.
         needs=case.needs if case.backend else (),
     )  # fmt: skip

@@ -34,7 +34,7 @@ def sample() -> Result:
         for number, run in enumerate(row.runs):
             run["p99_ms"] = 1.5 + number
     return samples.result(
-        samples.case(rows, title="200 MiB of random data", load_before=5.0, columns=["p99_ms"], panel="p", label="l"),
+        samples.case(rows, title="200 MiB of random data", load_before=5.0, columns=["p99_ms"]),
         samples.case({"stock": [2.0], "fastio": [1.0]}, name="latency", unit="s", complete=False),
         suite="sheepdog",
     )

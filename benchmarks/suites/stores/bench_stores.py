@@ -1,7 +1,7 @@
 """glance_store's drivers with real backends: ``get()`` and ``add()`` of images, natively and under eventlet.
 
-Stock is compared with fastio at its defaults, and with a reference, the backend's own client. The results are one table
-and one plot; see :func:`benchmarks.harness.tables.overview`. ``-k "not 1GiB"`` leaves out the large images.
+Stock is compared with fastio at its defaults, and with a reference, the backend's own client. ``-k "not 1GiB"`` leaves
+out the large images.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from fastio.config import format_size
 #: Swift's servers hand on so much at a time, where its default is 64 KiB.
 SWIFT_1MIB = {f"{name}_chunk_size": MIB for name in ("disk", "network", "object", "client")}
 
-#: row of the overview -> backend, its parameters
+#: name in cases -> backend, its parameters
 BACKENDS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "filesystem": ("filesystem", {}),
     "http": ("http", {}),
@@ -48,8 +48,6 @@ def _case(row: str, task: str, size: int, *more: str, **fields: Any) -> Case:
         "warmup": 0 if size == GIB else 1,
         "long": size == GIB,
         "parameters": {"task": task, "size": size},
-        "panel": f"{task} {shown}",
-        "label": row,
     }
     return Case(
         **{**defaults, **fields},
@@ -76,12 +74,10 @@ CASES = [
     *_cases(256 * MIB),
     _case(
         "s3", "get", MIB, name="s3-100-get-1MiB", title="s3: get of 100 images of 1 MiB",
-        panel="get 256 MiB", label="s3, 100 x 1 MiB",
         parameters={"task": "get", "size": MIB, "most": MIB, "images": 100}, quick={"size": MIB, "images": 3},
     ),
     _case(
         "s3", "add", 96 * MIB, name="s3-single-add-96MiB", title="s3: add of 96 MiB in a single part",
-        panel="add 256 MiB", label="s3, a single part of 96 MiB",
         parameters={"task": "add", "size": 96 * MIB, "most": 96 * MIB},
     ),
     *_cases(GIB),
