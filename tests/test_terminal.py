@@ -19,34 +19,6 @@ from fastio.counters import CAUSES
 from tests.targets import import_targets
 
 ROOT = Path(fastio.__file__).parent.parent
-WIDTHS = (60, 80, 200)
-
-
-def lost(text: str, cells: Iterable[str]) -> list[str]:
-    """The cells of which a word is not in the text."""
-    words = {*text.split(), *(word.removesuffix(":") for word in text.split())}
-    return [cell for cell in cells if not words.issuperset(cell.split())]
-
-
-def test_the_counts_at_each_width() -> None:
-    fallbacks = dict.fromkeys(CAUSES, 123456789)
-    each = {"calls": 123_456_789, "bytes": 1 << 50, "fallbacks": fallbacks}
-    found = exporters.read().to_dict() | {"patches": dict.fromkeys(fastio.names(), each)}
-    table = exporters.from_dict(found).table()
-    assert len(table.rows) == len(fastio.names())
-    for width in WIDTHS:
-        assert lost(table.text(width), (cell for row in table.rows for cell in row)) == []
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_status_at_each_width(width: int) -> None:
-    import_targets()
-    with fastio.patched():
-        report = fastio.status()
-    cells = [cell for each in report.entries for cell in (each.name, each.target, each.outcome.value, each.found)]
-    assert lost(report.text(everything=True, width=width), [*cells, *report.settings.sources]) == []
-    here = [each.name for each in report.patches() if each.word != "absent"]
-    assert lost(report.text(width=width), here) == []
 
 
 SHOW = """
