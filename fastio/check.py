@@ -183,21 +183,13 @@ def probe(files: Sequence[str], directories: Sequence[str], service: str) -> dic
     notes += modules.import_all(target for patch in registry.patches() for target in patch.targets)
     report = fastio.status()._replace(settings=settings)
     return {
-        "files": _read(conf),
+        "files": [] if conf is None else config.files_of(conf),
         "stores": stores,
         "left_alone": sorted({entry.name for entry in report.problems()}),
         "changes": {patch.name: patch.changes for patch in registry.patches() if patch.changes},
         "notes": notes,
         "report": report.to_dict(),
     }
-
-
-def _read(conf: Any) -> list[str]:
-    """The configuration files that were read, in their order; oslo.config reads directories last."""
-    if conf is None:
-        return []
-    of_directories = (sorted(Path(each).glob("*.conf")) for each in conf.config_dir or [])
-    return [*(conf.config_file or []), *(str(path) for each in of_directories for path in each)]
 
 
 def configuration(files: Sequence[str], directories: Sequence[str], service: str) -> tuple[Any, list[str]]:

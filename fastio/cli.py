@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Sequence
@@ -164,42 +165,28 @@ def _sums(arguments: argparse.Namespace) -> int:
 
 
 def _add_run(commands: Any) -> None:
+    options = {"--" + each.name.replace("_", "-"): each.name for each in config.SETTINGS if each.name != "enabled"}
+    about = (
+        "Runs the program in the place of this command, with every patch that applies: a script, a Python and its "
+        "arguments, or a server such as uWSGI. The process keeps the program's name, signals and exit status. fastio "
+        "need not be installed for the program's Python. Settings are options as well, each with a value. They take "
+        "precedence over the environment and over the service's configuration files: "
+        f"{', '.join(options)}. fastio status --all shows what is in effect."
+    )
     run = commands.add_parser(
         "run",
         usage="fastio run [option ...] [--] program [argument ...]\n"
         "       fastio run [option ...] -m module [argument ...]",
         help="run a program with the patches applied",
-        description="Runs the program in the place of this command, with every patch that applies: a script, a "
-        "Python and its arguments, or a server such as uWSGI. The process keeps the program's name, signals and exit "
-        "status. fastio need not be installed for the program's Python.",
+        # argparse breaks names at hyphens.
+        description=textwrap.fill(about, 78, break_on_hyphens=False),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.format_help = lambda: _run_help(run)  # type: ignore[method-assign]
     run.add_argument("--children", action="store_true", help="also patch each Python that the program starts")
     run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as with python -m")
-    for setting in config.SETTINGS:
-        if setting.name != "enabled":
-            option = "--" + setting.name.replace("_", "-")
-            run.add_argument(option, dest=setting.name, metavar="VALUE", help=f"{setting.help} {setting.allowed}")
+    for option, name in options.items():
+        run.add_argument(option, dest=name, help=argparse.SUPPRESS)
     run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-
-
-def _run_help(run: argparse.ArgumentParser) -> str:
-    """The help with the settings in one paragraph: the reference has a row for each."""
-    from fastio.tables import wrap
-
-    settings = {setting.name for setting in config.SETTINGS}
-    formatter = argparse.HelpFormatter(run.prog)
-    formatter.add_usage(run.usage, [], [])
-    formatter.add_text(run.description)
-    formatter.start_section("options")
-    formatter.add_arguments([action for action in run._actions if action.dest not in settings])
-    formatter.end_section()
-    options = ", ".join(action.option_strings[0] for action in run._actions if action.dest in settings)
-    text = (
-        "Settings are options as well, each with a value. They take precedence over the environment and over the "
-        f"service's configuration files: {options}. fastio status --all shows what is in effect."
-    )
-    return "\n".join([formatter.format_help(), *wrap(text, 78), ""])
 
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:

@@ -423,14 +423,19 @@ def read_options(conf: Any) -> dict[str, tuple[Any, str]]:
     return found
 
 
+def files_of(conf: Any) -> list[str]:
+    """Return the files that ``conf`` has read, in their order; none, if it has not been called yet."""
+    if "config_file" not in conf:
+        return []
+    directories = (sorted(glob.glob(os.path.join(each, "*.conf"))) for each in conf.config_dir or [])
+    return [*(conf.config_file or []), *itertools.chain.from_iterable(directories)]
+
+
 def _unknown_options_of(conf: Any) -> Iterator[str]:
-    """Yield a line for each option in the files that ``conf`` has read; none, if it has not been called yet."""
+    """Yield a line for each option in the files that ``conf`` has read."""
     from oslo_config import cfg
 
-    if "config_file" not in conf:
-        return
-    directories = [sorted(glob.glob(os.path.join(each, "*.conf"))) for each in conf.config_dir or []]
-    for path in itertools.chain(conf.config_file or [], *directories):
+    for path in files_of(conf):
         sections: dict[str, dict[str, Any]] = {}
         # The service has read the file before, and has reported it if it could not.
         with contextlib.suppress(OSError, cfg.ParseError):
