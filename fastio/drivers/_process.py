@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from fastio import config, counters
 from fastio.concurrency import budget, waiting
@@ -49,15 +49,6 @@ def _reap() -> None:
             # Another thread may have done so meanwhile.
             with contextlib.suppress(ValueError):
                 _dying.remove(popen)
-
-
-def apart(work: Callable[[], object], patience: float | None) -> None:
-    """Do ``work``, whatever becomes of the caller.
-
-    Under eventlet it has a greenlet of its own: neither a time-out nor ``kill()`` of the caller ends it, and whoever
-    has waited ``patience`` seconds goes on without it. A native thread does it itself. It must not raise.
-    """
-    waiting.waiter().apart(work, patience)
 
 
 class Child:
@@ -136,19 +127,9 @@ class Child:
 
     def _collect(self, drain: Drain, size: int) -> bytes:
         # Not for longer: whoever gets the chunk may take any time with it.
-        with self._pace as pace:
+        with self._pace:
             while size > 0 and not drain.done:
-                pace.yield_when_due()
-                try:
-                    count = drain.move(min(size, pace.left))
-                except BlockingIOError:
-                    counters.io.waits += 1
-                    if not self._waiter.readable(self._fd, self._remaining()):
-                        raise self._expired() from None
-                    pace.renew()
-                else:
-                    size -= count
-                    pace.moved(count)
+                size -= self._move(drain, size)
             return drain.take()
 
     def write(self, data: bytes) -> None:
@@ -158,17 +139,27 @@ class Child:
         """
         feed = Feed(self._fd, memoryview(data), 0, self._settings.chunk_size, self._settings.pipe_size)
         try:
-            with self._pace as pace:
+            with self._pace:
                 while not feed.done:
-                    pace.yield_when_due()
-                    try:
-                        pace.moved(feed.move(pace.left))
-                    except BlockingIOError:
-                        counters.io.waits += 1
-                        self._waiter.writable(self._fd)
-                        pace.renew()
+                    self._move(feed, len(data))
         finally:
             feed.close()
+
+    def _move(self, stream: Drain | Feed, most: int) -> int:
+        """Move once, else wait, else let others run; returns how many bytes were moved."""
+        self._pace.yield_when_due()
+        try:
+            count = stream.move(min(most, self._pace.left))
+        except BlockingIOError:
+            counters.io.waits += 1
+            if isinstance(stream, Feed):
+                self._waiter.writable(self._fd)
+            elif not self._waiter.readable(self._fd, self._remaining()):
+                raise self._expired() from None
+            self._pace.renew()
+            return 0
+        self._pace.moved(count)
+        return count
 
     def finish(self) -> tuple[int, str]:
         """End the input, or close the output, and wait for the child; its exit status, and what it said on errors."""

@@ -20,7 +20,8 @@ from glance_store.common import utils
 from oslo_config import cfg
 
 from fastio import config
-from fastio.drivers import _dog, _process
+from fastio.concurrency import waiting
+from fastio.drivers import _dog
 from fastio.drivers._process import Child
 from fastio.errors import SettingError
 from fastio.patches.glance_store import _own
@@ -272,8 +273,9 @@ class Store(glance_store.driver.Store):
         except BaseException as error:
             if vdi.begun:
                 LOG.error("%s could not be stored, what there is of it is deleted: %s", vdi, error)
-                # Whoever was cancelled, which is no Exception under eventlet, is not to be held up.
-                _process.apart(lambda: _discard(vdi), None if isinstance(error, Exception) else _PATIENCE)
+                # A time-out or kill() of the caller, which is no Exception under eventlet, neither ends the deletion nor
+                # waits for all of it.
+                waiting.waiter().apart(lambda: _discard(vdi), None if isinstance(error, Exception) else _PATIENCE)
             raise
         metadata = {"store": self.backend_group} if self.backend_group else {}
         checksum, multihash = (each.hexdigest() for each in hashes)
