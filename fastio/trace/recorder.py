@@ -66,12 +66,14 @@ class Recorder:
         #: spans that are in the files, and those that are not
         self.written = 0
         self.lost = 0
-        self._component = "" if before is None else before.component
+        #: the name of the service
+        self.component = "" if before is None else before.component
         self._instance = str(uuid.uuid4())
         self._host = socket.gethostname()
         #: ns from the monotonic clock to ns since 1970; it does not change, so that times of a process fit together
         self._clock = time.time_ns() - time.monotonic_ns()
-        self._resource = ""
+        #: of a component, and the beginning of each line
+        self._resource: tuple[str | None, str] = None, ""
         # Not of the module random, whose state a forked child shares.
         self._ids, self._traces = itertools.count(int.from_bytes(os.urandom(8), "big")), os.urandom(8).hex()
         # Found now: whoever records must not import.
@@ -99,16 +101,6 @@ class Recorder:
         """The id of a trace."""
         return self._traces + self.new_id()
 
-    @property
-    def component(self) -> str:
-        """The name of the service."""
-        return self._component
-
-    @component.setter
-    def component(self, name: str) -> None:
-        if name != self._component:
-            self._component, self._resource = name, ""
-
     def add(self, span: Any) -> None:
         """Take a span that has ended, and write what there is of its root if that has ended as well."""
         batch = span.batch
@@ -123,9 +115,10 @@ class Recorder:
         if spans:
             if self.lost:
                 spans[-1].values["lost"] = self.lost
-            if not self._resource:
-                self._resource = otlp.resource(self._component, self._host, self._instance, self._clock)
-            self._write(otlp.encode(self._resource, spans, self._clock), len(spans))
+            if self._resource[0] != self.component:
+                made = otlp.resource(self.component, self._host, self._instance, self._clock)
+                self._resource = self.component, made
+            self._write(otlp.encode(self._resource[1], spans, self._clock), len(spans))
 
     def _write(self, data: bytes, spans: int) -> None:
         if self._results:

@@ -1,7 +1,5 @@
 """The requests of a trace: what client and server recorded of each, its states, and how it ended."""
 
-import bisect
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -222,33 +220,21 @@ def _events(request: Request) -> list[tuple[int, str, Span]]:
 def _concurrency(found: Sequence[Request]) -> None:
     """The mean number of requests of the same service in flight during each."""
     services = Counter(each.server.component for each in found if each.server is not None)
+    # That of a request whose server has recorded nothing.
     usual = services.most_common(1)[0][0] if services else ""
     by_service: dict[str, list[Request]] = {}
     for each in found:
         by_service.setdefault(each.server.component if each.server is not None else usual, []).append(each)
     for own in by_service.values():
-        _concurrency_of(own)
-
-
-def _concurrency_of(found: Sequence[Request]) -> None:
-    changes = sorted(
-        itertools.chain.from_iterable(((each.start, 1), (max(each.finish, each.start), -1)) for each in found)
-    )
-    times: list[int] = []
-    counts: list[int] = []
-    areas: list[int] = []
-    count = area = last = 0
-    for time, change in changes:
-        area += count * (time - last) if times else 0
-        count, last = count + change, time
-        times.append(time)
-        counts.append(count)
-        areas.append(area)
-
-    def until(time: int) -> int:
-        index = bisect.bisect_right(times, time) - 1
-        return areas[index] + counts[index] * (time - times[index])
-
-    for each in found:
-        length = each.finish - each.start
-        each.concurrency = (until(each.finish) - until(each.start)) / length if length > 0 else 1.0
+        edges = [(each.start, False, order) for order, each in enumerate(own)]
+        edges += [(max(each.finish, each.start), True, order) for order, each in enumerate(own)]
+        in_flight = area = last = 0
+        areas: dict[int, int] = {}
+        for time, ends, order in sorted(edges):
+            area, last = area + in_flight * (time - last), time
+            in_flight += -1 if ends else 1
+            length = time - own[order].start
+            if not ends:
+                areas[order] = area
+            else:
+                own[order].concurrency = (area - areas[order]) / length if length else 1.0
