@@ -18,7 +18,6 @@ import urllib3
 import fastio
 import tests.green_ssl  # noqa: F401
 from fastio import counters
-from fastio.errors import SettingError
 from fastio.trace import context, spans
 from fastio.trace.wsgi import traced
 from tests.trace import traces
@@ -44,40 +43,32 @@ def received(parent: Any, state: Any = "") -> context.Context | None:
         (f"cc-{TRACE}-{CALLER}-01", True),
         (f"cc-{TRACE}-{CALLER}-01-what-the-future-will-be-like", True),
         (f"01-{TRACE}-{CALLER}-00-", False),
+        # All others are ignored.
+        *[(parent, None) for parent in (
+            None, "", "00", VALID[:-1], f"{VALID}0", f"{VALID}-", f"{VALID}-more", f"{VALID},{VALID}",
+            f"{VALID}, {VALID}", f"ff-{TRACE}-{CALLER}-01", f"0-{TRACE}-{CALLER}-01", f"0x-{TRACE}-{CALLER}-01",
+            f"CC-{TRACE}-{CALLER}-01", f"cc-{TRACE}-{CALLER}-01.more", f"cc-{TRACE}-{CALLER}-0",
+            f"00-{'0' * 32}-{CALLER}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE.upper()}-{CALLER}-01",
+            f"00-{TRACE}-{CALLER.upper()}-01", f"00-{TRACE}-{CALLER}-0X", f"00-{TRACE[:-1]}-{CALLER}-01",
+            f"00_{TRACE}_{CALLER}_01", f"00-{TRACE}-{CALLER}-01\n", f"00-{'.' * 32}-{CALLER}-01", 7, b"00",
+        )],
     ],
-)
-def test_a_valid_header(parent: str, sampled: bool) -> None:
-    assert received(parent, STATE) == (TRACE, CALLER, sampled, STATE)
+)  # fmt: skip
+def test_the_header_of_the_trace(parent: Any, sampled: bool | None) -> None:
+    assert received(parent, STATE) == (None if sampled is None else (TRACE, CALLER, sampled, STATE))
+
+
+LONGEST = "a=" + "1" * 510
 
 
 @pytest.mark.parametrize(
-    "parent",
-    [
-        "", "00", VALID[:-1], f"{VALID}0", f"{VALID}-", f"{VALID}-more", f"{VALID},{VALID}", f"{VALID}, {VALID}",
-        f"ff-{TRACE}-{CALLER}-01", f"0-{TRACE}-{CALLER}-01", f"0x-{TRACE}-{CALLER}-01", f"CC-{TRACE}-{CALLER}-01",
-        f"cc-{TRACE}-{CALLER}-01.more", f"cc-{TRACE}-{CALLER}-0",
-        f"00-{'0' * 32}-{CALLER}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE.upper()}-{CALLER}-01",
-        f"00-{TRACE}-{CALLER.upper()}-01", f"00-{TRACE}-{CALLER}-0X", f"00-{TRACE[:-1]}-{CALLER}-01",
-        f"00_{TRACE}_{CALLER}_01", f"00-{TRACE}-{CALLER}-01\n", f"00-{'.' * 32}-{CALLER}-01", 7, b"00",
-    ],
-)  # fmt: skip
-def test_an_invalid_header_is_ignored(parent: Any) -> None:
-    assert received(parent, STATE) is None
-
-
-def test_a_request_without_the_header() -> None:
-    assert context.received({"HTTP_TRACESTATE": STATE}) is None
-
-
-@pytest.mark.parametrize("state", ["", "a=1\r\n b=2", "a=1\nX: y", "a=\x00", "a=é", "a=" + "1" * 511, 7, None])
-def test_a_state_that_cannot_be_sent_on_is_none(state: Any) -> None:
+    ("state", "carried"),
+    [(LONGEST, LONGEST), *((state, "") for state in ("", "a=1\r\n b=2", "a=1\nX: y", "a=\0", "a=é", LONGEST + "1", 7, None))],
+)
+def test_the_header_of_other_tracers(state: Any, carried: str) -> None:
+    """One that cannot be sent on is none."""
     found = received(VALID, state)
-    assert found is not None and found.state == ""
-
-
-def test_a_state_of_the_length_that_the_standard_wants_is_carried() -> None:
-    found = received(VALID, "a=" + "1" * 510)
-    assert found is not None and len(found.state) == 512
+    assert found is not None and found.state == carried
 
 
 def test_what_is_over_hands_on_nothing(recorded: Callable[[], list[traces.Span]]) -> None:
@@ -158,6 +149,32 @@ def by_position(address: str) -> bytes:
 WAYS = [by_requests, by_a_session, by_a_pool, by_position]
 
 
+@pytest.fixture
+def tracing(tmp_path: pathlib.Path) -> Callable[..., Any]:
+    """Patches that record, and hand the trace on."""
+    return lambda names=(), **more: fastio.patched(
+        names, **{"trace": str(tmp_path / "trace"), "trace_context": True, **more}
+    )
+
+
+@pytest.fixture
+def the(tmp_path: pathlib.Path) -> Callable[[str], traces.Span]:
+    """``the(name)`` is the span of this name."""
+
+    def the(name: str) -> traces.Span:
+        (found,) = [span for span in traces.spans(tmp_path / "trace") if span.name == name]
+        return found
+
+    return the
+
+
+@pytest.fixture
+def in_a_call(tracing: Callable[..., Any], store: Any) -> Iterator[Any]:
+    """A pool of connections to the store, used within a span."""
+    with tracing(), spans.begin("test.call"), urllib3.connection_from_url(store[0]) as pool:
+        yield pool
+
+
 def ask(application: Application, **headers: str) -> Any:
     """Have a real, traced service answer one request with these headers."""
     with serving(traced(application, "a-service", "service")) as address:
@@ -183,117 +200,89 @@ def service(call: Callable[[], bytes]) -> Application:
     return application
 
 
-def the(directory: pathlib.Path, name: str) -> traces.Span:
-    (found,) = [span for span in traces.spans(directory) if span.name == name]
-    return found
-
-
 @pytest.mark.parametrize("way", WAYS)
-def test_the_trace_is_handed_on(way: Callable[[str], bytes], store: Any, tmp_path: pathlib.Path) -> None:
-    address, seen = store
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
-        assert ask(service(lambda: way(address)), traceparent=VALID, tracestate=STATE) == b"data"
-    request, inner = the(tmp_path, "service.request"), the(tmp_path, "store.http.get")
-    assert (request.trace, request.parent, inner.trace, inner.parent) == (TRACE, CALLER, TRACE, request.id)
-    (headers,) = seen
-    assert headers["HTTP_TRACEPARENT"] == f"00-{TRACE}-{inner.id}-01"
-    assert headers["HTTP_TRACESTATE"] == STATE
-    assert ("HTTP_X_OWN" in headers) is (way is not by_a_session)
-    assert all(b"STATESECRET" not in path.read_bytes() for path in tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("settings", [{}, {"trace_context": False}, {"disabled": "trace_urllib3", "trace_context": 1}])
-@pytest.mark.parametrize("way", WAYS)
-def test_nothing_is_handed_on_unless_asked_for(
-    way: Callable[[str], bytes], settings: dict[str, Any], store: Any, tmp_path: pathlib.Path
+def test_the_trace_is_handed_on(
+    way: Callable[[str], bytes], store: Any, tracing: Any, the: Any, tmp_path: pathlib.Path
 ) -> None:
     address, seen = store
-    before = urllib3.connectionpool.HTTPConnectionPool.urlopen
-    with fastio.patched([], trace=str(tmp_path), **settings):
-        assert urllib3.connectionpool.HTTPConnectionPool.urlopen is before
+    with tracing():
         assert ask(service(lambda: way(address)), traceparent=VALID, tracestate=STATE) == b"data"
+    request, inner = the("service.request"), the("store.http.get")
+    assert (request.trace, request.parent, inner.trace, inner.parent) == (TRACE, CALLER, TRACE, request.id)
     (headers,) = seen
-    assert not {"HTTP_TRACEPARENT", "HTTP_TRACESTATE"} & set(headers)
-    # It is recorded all the same.
-    assert the(tmp_path, "service.request").trace == TRACE
+    assert (headers["HTTP_TRACEPARENT"], headers["HTTP_TRACESTATE"]) == (f"00-{TRACE}-{inner.id}-01", STATE)
+    assert ("HTTP_X_OWN" in headers) is (way is not by_a_session)
+    assert all(b"STATESECRET" not in path.read_bytes() for path in (tmp_path / "trace").iterdir())
 
 
-def test_a_caller_that_does_not_record(store: Any, tmp_path: pathlib.Path) -> None:
+OFF: list[dict[str, Any]] = [{"trace_context": False}, {"disabled": "trace_urllib3"}, {"trace": None}]
+
+
+@pytest.mark.parametrize("settings", OFF, ids=["by default", "disabled", "no trace"])
+def test_nothing_is_handed_on_unless_asked_for(settings: dict[str, Any], store: Any, tracing: Any, the: Any) -> None:
     address, seen = store
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
-        ask(service(lambda: by_requests(address)), traceparent=f"00-{TRACE}-{CALLER}-02")
-    assert seen[0]["HTTP_TRACEPARENT"].startswith(f"00-{TRACE}-") and seen[0]["HTTP_TRACEPARENT"].endswith("-00")
-    assert "HTTP_TRACESTATE" not in seen[0]
+    before = urllib3.connectionpool.HTTPConnectionPool.urlopen
+    with tracing(**settings):
+        assert urllib3.connectionpool.HTTPConnectionPool.urlopen is before
+        assert ask(service(lambda: by_requests(address)), traceparent=VALID, tracestate=STATE) == b"data"
+    assert not {"HTTP_TRACEPARENT", "HTTP_TRACESTATE"} & set(seen[0])
+    if "trace" not in settings:
+        # It is recorded all the same.
+        assert the("service.request").trace == TRACE
 
 
-def test_a_trace_begins_where_there_is_none(store: Any, tmp_path: pathlib.Path) -> None:
-    """And what came with an invalid header belongs to no trace."""
+@pytest.mark.parametrize(
+    ("parent", "trace", "sampled"),
+    [(f"00-{TRACE}-{CALLER}-02", TRACE, False), (f"00-{'0' * 32}-{CALLER}-01", None, True)],
+    ids=["a caller that does not record", "an invalid header"],
+)
+def test_what_is_handed_on_of_what_came(
+    parent: str, trace: str | None, sampled: bool, store: Any, tracing: Any, the: Any
+) -> None:
+    """A trace begins where there is none, and what came with an invalid header belongs to no trace."""
     address, seen = store
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
-        ask(
-            service(lambda: by_requests(address) + by_requests(address)),
-            traceparent=f"00-{'0' * 32}-{CALLER}-01", tracestate=STATE,
-        )  # fmt: skip
-    request, inner = the(tmp_path, "service.request"), the(tmp_path, "store.http.get")
-    assert request.parent == "" and request.trace != "0" * 32
-    assert [headers["HTTP_TRACEPARENT"] for headers in seen] == [f"00-{request.trace}-{inner.id}-01"] * 2
+    with tracing():
+        call = service(lambda: by_requests(address) + by_requests(address))
+        ask(call, traceparent=parent, **({} if trace else {"tracestate": STATE}))
+    request, inner = the("service.request"), the("store.http.get")
+    assert (request.parent, request.trace == trace) == (CALLER if trace else "", trace is not None)
+    assert [received(headers["HTTP_TRACEPARENT"]) for headers in seen] == [(request.trace, inner.id, sampled, "")] * 2
     assert all("HTTP_TRACESTATE" not in headers for headers in seen)
-    assert received(seen[0]["HTTP_TRACEPARENT"]) == (request.trace, inner.id, True, "")
 
 
 @pytest.mark.parametrize("own", [{"traceparent": VALID}, {"TraceParent": VALID}, {"Tracestate": "a=1"}])
 @pytest.mark.parametrize("kind", [str, str.encode], ids=["text", "bytes"])
-def test_another_tracer_s_headers_stay(
-    own: dict[str, str], kind: Callable[[str], Any], store: Any, tmp_path: pathlib.Path
-) -> None:
-    address, seen = store
+def test_another_tracer_s_headers_stay(own: dict[str, str], kind: Callable[[str], Any], store: Any, in_a_call: Any) -> None:
     # Names in bytes are http.client's to send.
     headers: dict[Any, str] = {kind(name): value for name, value in own.items()} | {"User-Agent": "a-test"}
-    with (
-        fastio.patched([], trace=str(tmp_path), trace_context=True),
-        spans.begin("test.call"),
-        urllib3.connection_from_url(address) as pool,
-    ):
-        assert pool.urlopen("GET", "/v2/images", headers=headers).data == b"data"
+    assert in_a_call.urlopen("GET", "/v2/images", headers=headers).data == b"data"
     ((name, value),) = own.items()
-    found = {key: value for key, value in seen[0].items() if key in ("HTTP_TRACEPARENT", "HTTP_TRACESTATE")}
+    found = {key: value for key, value in store[1][0].items() if key in ("HTTP_TRACEPARENT", "HTTP_TRACESTATE")}
     assert found == {f"HTTP_{name.upper()}": value}
 
 
-def test_a_request_that_is_sent_again_has_them_once(store: Any, tmp_path: pathlib.Path) -> None:
+def test_a_request_that_is_sent_again_has_them_once(store: Any, in_a_call: Any) -> None:
     """urllib3 does so by the same function, with what it was given."""
-    address, seen = store
     again = urllib3.Retry(2, status_forcelist=[418], raise_on_status=False)
-    with (
-        fastio.patched([], trace=str(tmp_path), trace_context=True),
-        spans.begin("test.call"),
-        urllib3.connection_from_url(address) as pool,
-    ):
-        assert pool.urlopen("GET", "/v2/images/teapot", retries=again).status == 418
+    assert in_a_call.urlopen("GET", "/v2/images/teapot", retries=again).status == 418
+    span = spans.current.get()
+    assert span is not None
     # Of two, the server would show both, with a comma between them.
-    assert len(seen) == 3 and {headers["HTTP_TRACEPARENT"] for headers in seen} == {
-        f"00-{the(tmp_path, 'test.call').trace}-{the(tmp_path, 'test.call').id}-01"
-    }
+    assert [headers["HTTP_TRACEPARENT"] for headers in store[1]] == [f"00-{span.trace}-{span.id}-01"] * 3
 
 
-def test_a_copy_that_is_none_is_left_alone(store: Any, tmp_path: pathlib.Path) -> None:
+def test_a_copy_that_is_none_is_left_alone(store: Any, in_a_call: Any) -> None:
     class Own(dict[str, str]):
         def copy(self) -> "Own":
             return self
 
-    address, seen = store
     given = Own({"X-Own": "1"})
-    with (
-        fastio.patched([], trace=str(tmp_path), trace_context=True),
-        spans.begin("test.call"),
-        urllib3.connection_from_url(address) as pool,
-    ):
-        pool.urlopen("GET", "/v2/images", headers=given)
+    in_a_call.urlopen("GET", "/v2/images", headers=given)
     assert given == {"X-Own": "1"}
-    assert "HTTP_TRACEPARENT" not in seen[0]
+    assert "HTTP_TRACEPARENT" not in store[1][0]
 
 
-def test_a_signed_request_is_handed_on(store: Any, tmp_path: pathlib.Path) -> None:
+def test_a_signed_request_is_handed_on(store: Any, tracing: Any, the: Any) -> None:
     """The header comes after botocore has signed the others, and is none of those that the signature is about."""
     boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
     from botocore.config import Config
@@ -304,24 +293,25 @@ def test_a_signed_request_is_handed_on(store: Any, tmp_path: pathlib.Path) -> No
         aws_access_key_id="AN-ID", aws_secret_access_key="A-KEY",
         config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}),
     )  # fmt: skip
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+    with tracing():
         call = service(lambda: client.get_object(Bucket="a-bucket", Key="a-key")["Body"].read())
         assert ask(call, traceparent=VALID) == b"data"
     (headers,) = seen
-    assert headers["HTTP_TRACEPARENT"] == f"00-{TRACE}-{the(tmp_path, 'store.http.get').id}-01"
+    assert headers["HTTP_TRACEPARENT"] == f"00-{TRACE}-{the('store.http.get').id}-01"
     assert "traceparent" not in headers["HTTP_AUTHORIZATION"]
 
 
 @pytest.mark.parametrize("names", [["urllib3_sendfile"], ["urllib3_blocks"], ["urllib3_sendfile", "urllib3_blocks"]])
-def test_an_upload_that_is_patched_is_handed_on(names: list[str], tmp_path: pathlib.Path) -> None:
+def test_an_upload_that_is_patched_is_handed_on(
+    names: list[str], tracing: Any, the: Any, tmp_path: pathlib.Path
+) -> None:
     """The body is the patches' own, and the headers are ours."""
     from tests.patches.uploads import recorder as uploads
 
     data = bytes(range(256)) * 4096
     (tmp_path / "file").write_bytes(data)
-    directory = tmp_path / "trace"
     with uploads(len(data)) as server:
-        with fastio.patched(names, strict=True, trace=str(directory), trace_context=True):
+        with tracing(names, strict=True):
             counters.reset()
             with spans.begin("test.upload"), (tmp_path / "file").open("rb") as file:
                 assert requests.put(server.url, data=file).status_code == 200
@@ -330,24 +320,28 @@ def test_an_upload_that_is_patched_is_handed_on(names: list[str], tmp_path: path
         ((head, body),) = server.requests
     assert body == data
     assert taken == dict.fromkeys(names, 1)
-    found = the(directory, "test.upload")
+    found = the("test.upload")
     assert head.lower().count(b"traceparent") == 1
     assert f"traceparent: 00-{found.trace}-{found.id}-01\r\n".encode() in head
 
 
-def test_outside_of_a_span_nothing_is_added(store: Any, tmp_path: pathlib.Path) -> None:
+def test_without_a_span_that_is_recorded_nothing_is_added(store: Any, tracing: Any) -> None:
     address, seen = store
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+    with tracing():
         assert by_requests(address) == b"data"
-    assert "HTTP_TRACEPARENT" not in seen[0]
+        spans.current.set(spans.begin("test.call"))
+    # Of a trace that is over.
+    with tracing(trace=None):
+        assert by_requests(address) == b"data"
+    assert all("HTTP_TRACEPARENT" not in headers for headers in seen)
 
 
-def test_what_the_caller_has_given_is_not_changed(store: Any, tmp_path: pathlib.Path) -> None:
+def test_what_the_caller_has_given_is_not_changed(store: Any, tracing: Any) -> None:
     address, seen = store
     headers = urllib3.HTTPHeaderDict()
     headers.add("X-Own", "1")
     headers.add("X-Own", "2")
-    with fastio.patched([], trace=str(tmp_path), trace_context=True), spans.begin("test.call"):
+    with tracing(), spans.begin("test.call"):
         with urllib3.connection_from_url(address, headers={"X-Pool": "1"}) as pool:
             pool.urlopen("GET", "/v2/images/elsewhere", headers=headers)
             pool.urlopen("GET", "/v2/images")
@@ -364,7 +358,7 @@ def test_what_the_caller_has_given_is_not_changed(store: Any, tmp_path: pathlib.
 
 
 @pytest.mark.parametrize("headers", [5, [("X-Own", "1")], object()])
-def test_what_are_no_headers_is_urllib3_s_to_judge(headers: Any, store: Any, tmp_path: pathlib.Path) -> None:
+def test_what_are_no_headers_is_urllib3_s_to_judge(headers: Any, store: Any, tracing: Any) -> None:
     def outcome() -> Any:
         with urllib3.connection_from_url(store[0]) as pool:
             try:
@@ -373,47 +367,19 @@ def test_what_are_no_headers_is_urllib3_s_to_judge(headers: Any, store: Any, tmp
                 return type(error), str(error)
 
     stock = outcome()
-    with fastio.patched([], trace=str(tmp_path), trace_context=True), spans.begin("test.call"):
+    with tracing(), spans.begin("test.call"):
         assert outcome() == stock
 
 
-def test_without_a_trace_nothing_is_handed_on(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    address, seen = store
-    monkeypatch.setenv("FASTIO_TRACE_CONTEXT", "1")
-    with fastio.patched([]):
-        assert not any(each.in_effect for each in fastio.status().entries)
-        ask(service(lambda: by_requests(address)), traceparent=VALID)
-    assert "HTTP_TRACEPARENT" not in seen[0]
-
-
-def test_a_span_of_a_trace_that_is_over_hands_on_nothing(store: Any, tmp_path: pathlib.Path) -> None:
-    address, seen = store
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
-        spans.current.set(spans.begin("test.call"))
-    with fastio.patched([], trace_context=True):
-        assert by_requests(address) == b"data"
-    assert "HTTP_TRACEPARENT" not in seen[0]
-
-
-@pytest.mark.parametrize("bad", ["perhaps", "", 2])
-def test_a_bad_value_names_itself(bad: Any) -> None:
-    with pytest.raises(SettingError) as caught:
-        fastio.patch(trace_context=bad)
-    assert (caught.value.setting, caught.value.value) == ("trace_context", bad)
-
-
 def test_fastio_trace_shows_the_request_by_the_id_of_its_trace(
-    store: Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    store: Any, tracing: Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from fastio.trace.analysis import command
 
-    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+    with tracing():
         ask(service(lambda: by_requests(store[0])), traceparent=VALID)
         ask(service(lambda: b""))
-    assert command.main(["waterfall", "--request", TRACE, str(tmp_path)]) == 0
-    line = capsys.readouterr().out.partition("Requests by kind")[0]
-    assert line.count("service.request") == 1
-    for shown in ("service.request", "store.http.get", "GET"):
-        assert shown in line
-    assert command.main(["waterfall", "--request", TRACE, str(tmp_path)]) == 0
-    assert "store.http.get" in capsys.readouterr().out
+    assert command.main(["waterfall", "--request", TRACE, str(tmp_path / "trace")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("service.request") == 1
+    assert "store.http.get" in shown and "method GET" in shown
