@@ -144,37 +144,41 @@ def test_arguments_that_can_be_taken_only_once(commands: Ends) -> None:
     assert (end["program"], end["code"]) == ("***", 0)
 
 
-def test_a_time_out_that_is_waited_out(commands: Ends, gate: tuple[int, Callable[[], object]]) -> None:
-    reader, open_gate = gate
-    popen = sh("read line; echo done", stdin=reader, stdout=subprocess.PIPE)
+def waited_out(popen: Any, open_gate: Callable[[], object]) -> None:
     for _ in range(2):
         with pytest.raises(Exception, match="timed out after"):
             popen.communicate(timeout=0.05)
     open_gate()
     assert popen.communicate() == (b"done\n", None)
-    (end,) = commands()
-    assert (end["outcome"], end["code"], end["bytes"]) == ("ok", 0, 5)
-    assert "error" not in end and "TimeoutExpired" in end["recovered"]
 
 
-def test_a_time_out_that_ends_the_command(commands: Ends, gate: tuple[int, Callable[[], object]]) -> None:
-    with pytest.raises(Exception, match="timed out after"):
-        subprocess.run(["sh", "-c", "read line"], stdin=gate[0], stdout=subprocess.PIPE, timeout=0.05)
-    (end,) = commands()
-    assert (end["outcome"], end["code"]) == ("error", -9)
-    assert end["error"].endswith("TimeoutExpired")
-
-
-def test_a_wait_that_is_over_too_soon_is_no_error(commands: Ends, gate: tuple[int, Callable[[], object]]) -> None:
-    reader, open_gate = gate
-    popen = sh("read line", stdin=reader)
+def too_soon(popen: Any, open_gate: Callable[[], object]) -> None:
     with pytest.raises(Exception, match="timed out after"):
         popen.wait(0.05)
     open_gate()
     assert popen.wait() == 0
+
+
+def killed(popen: Any, open_gate: Callable[[], object]) -> None:
+    with pytest.raises(Exception, match="timed out after"):
+        popen.communicate(timeout=0.05)
+    popen.kill()
+    assert popen.wait() == -9
+
+
+@pytest.mark.parametrize(
+    ("use", "code", "error"), [(waited_out, 0, "recovered"), (too_soon, 0, None), (killed, -9, "error")]
+)
+def test_a_time_out(
+    use: Any, code: int, error: str | None, commands: Ends, gate: tuple[int, Callable[[], object]]
+) -> None:
+    """It is an error if nobody waits for the command any more."""
+    reader, open_gate = gate
+    use(sh("read line; echo done", stdin=reader, stdout=subprocess.PIPE), open_gate)
     (end,) = commands()
-    assert (end["outcome"], end["code"]) == ("ok", 0)
-    assert "error" not in end and "recovered" not in end
+    assert (end["outcome"], end["code"]) == ("error" if error == "error" else "ok", code)
+    named = {name: value for name, value in end.items() if name in ("error", "recovered")}
+    assert [*named] == ([] if error is None else [error]) and all("TimeoutExpired" in each for each in named.values())
 
 
 @pytest.mark.parametrize("more", [True, False])
@@ -188,8 +192,15 @@ def test_what_poll_finds_is_seen_later(more: bool, commands: Ends) -> None:
     assert [end["program"] for end in others] == ["true"] * more
 
 
-def test_a_command_that_is_forgotten(commands: Ends) -> None:
-    popen = sh("exit 3")
+class Own(subprocess.Popen):  # type: ignore[type-arg]
+    """Has no slots: others may set attributes."""
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["at once", "by the collector"])
+def test_a_command_that_is_forgotten(commands: Ends, held: bool) -> None:
+    popen = Own(["sh", "-c", "exit 3"])
+    if held:
+        popen.me = popen  # type: ignore[attr-defined]
     polled(popen)
     del popen
     gc.collect()
@@ -244,19 +255,6 @@ def test_a_popen_has_the_attributes_of_upstream(tmp_path: pathlib.Path) -> None:
     stock = attributes()
     with fastio.patched([], trace=str(tmp_path)):
         assert attributes() == stock
-
-
-def test_a_popen_that_holds_itself_is_collected_all_the_same(commands: Ends) -> None:
-    class Own(subprocess.Popen):  # type: ignore[type-arg]
-        pass
-
-    popen = Own(["true"])
-    popen.me = popen  # type: ignore[attr-defined]
-    polled(popen)
-    del popen
-    gc.collect()
-    (end,) = commands()
-    assert end["outcome"] == "unknown"
 
 
 def test_a_forked_child_ends_nothing_of_its_parent_s(tmp_path: pathlib.Path) -> None:
