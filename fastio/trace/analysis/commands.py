@@ -22,7 +22,7 @@ def failed(span: Span) -> bool:
 
 def why(span: Span) -> str:
     """What is known of a failure, empty if there is none."""
-    code = int(span.number_of("code"))
+    code = span.number_of("code")
     said = span.text("error")
     ended = f"killed by signal {-code}" if code < 0 else f"exit status {code}" if code else ""
     return ", ".join(filter(None, (said, ended))) or ("an error without a class" if failed(span) else "")

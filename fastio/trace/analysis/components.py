@@ -39,7 +39,7 @@ def times(request: Request) -> Counter[str]:
     for span in request.spans:
         left = own.get(id(span), 0)
         for component, value in ((HUB, waits.get(id(span), 0)), (INPUT, span.number_of("input_ns"))):
-            taken = min(left, max(int(value), 0))
+            taken = min(left, max(value, 0))
             found[component] += taken
             left -= taken
         found[span.component] += left
@@ -71,7 +71,7 @@ def _exclusive(spans: Sequence[Span]) -> dict[int, int]:
     return found
 
 
-def _waits(spans: Iterable[Span]) -> dict[int, float]:
+def _waits(spans: Iterable[Span]) -> dict[int, int]:
     """The hub waits of each span without those of the spans within it."""
     own = {(id(span.process), span.id): span.number_of("wait_ns") for span in spans}
     found = dict(own)
@@ -82,10 +82,10 @@ def _waits(spans: Iterable[Span]) -> dict[int, float]:
     return {id(span): found[id(span.process), span.id] for span in spans}
 
 
-def _move_busy(request: Request, span: Span, own: dict[int, int], waits: dict[int, float], found: Counter[str]) -> None:
+def _move_busy(request: Request, span: Span, own: dict[int, int], waits: dict[int, int], found: Counter[str]) -> None:
     """Give a span the time that it was busy while a later one, the body, was there."""
     busy = span.number_of("busy_ns") - max(waits.get(id(span), 0), 0)
-    missing = min(int(busy), span.finish - span.start) - own.get(id(span), 0)
+    missing = min(busy, span.finish - span.start) - own.get(id(span), 0)
     if missing <= 0:
         return
     for other in request.spans:

@@ -58,7 +58,7 @@ def _errors(span: Span, request: Request | None) -> Iterator[tuple[str, bool]]:
         yield recovered, True
     if error or request is None or span not in (request.server, request.client):
         return
-    status = int(span.number_of("status"))
+    status = span.number_of("status")
     if status >= BAD_STATUS:
         yield f"HTTP {status}", False
     elif span.text("outcome") == "aborted":

@@ -60,7 +60,7 @@ def _request(request: Request, why: str) -> Work:
 def _command(span: Span, inside: bool) -> Work:
     outcome = FAILED if commands.failed(span) else UNKNOWN if span.text("outcome") == UNKNOWN else OK
     times = span.start, max(span.finish - span.start, 0)
-    about = commands.why(span), int(span.number_of("bytes")), True, inside
+    about = commands.why(span), span.number_of("bytes"), True, inside
     return Work(commands.program(span), f"span {span.id}", span.process.title, *times, outcome, *about)
 
 

@@ -93,11 +93,10 @@ class Span:
         value = self.values.get(name)
         return value if isinstance(value, str) else ""
 
-    def number_of(self, name: str) -> float:
+    def number_of(self, name: str) -> int:
         """A value that should be a number; 0 if it is not there or is something else."""
         value = self.values.get(name)
-        known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
-        return value if known else 0
+        return value if isinstance(value, int) else 0
 
 
 @dataclass(eq=False)

@@ -47,30 +47,28 @@ class _File:
 
     def report(self, line: int, what: str) -> None:
         """Note a problem."""
-        trace = self._trace
         self._problems += 1
-        trace.counts["problems"] += 1
-        if self._problems <= MOST_PROBLEMS:
-            trace.problems.append(Problem(clean(str(self._path)), line, clean(what)))
-        elif self._problems == MOST_PROBLEMS + 1:
-            trace.problems.append(Problem(clean(str(self._path)), line, "and more of the kind, which are counted only"))
+        if self._problems <= MOST_PROBLEMS + 1:
+            more = "and more of the kind, which are counted only"
+            shown = clean(what) if self._problems <= MOST_PROBLEMS else more
+            self._trace.problems.append(Problem(clean(str(self._path)), line, shown))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines that are not empty, with their numbers."""
         line = size = 0
+        within_a_long_one = False
         try:
             with _open(self._path) as stream:
                 while raw := stream.readline(LONGEST_LINE):
-                    line += 1
                     size += len(raw)
                     if size > MOST_BYTES:
-                        self.report(line, f"more than {MOST_BYTES} bytes: the rest is left out")
+                        self.report(line + 1, f"more than {MOST_BYTES} bytes: the rest is left out")
                         return
-                    if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
-                        while (more := stream.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
-                            size += len(more)
-                            if size > MOST_BYTES:
-                                break
+                    known_as_long, within_a_long_one = within_a_long_one, len(raw) == LONGEST_LINE and raw[-1:] != b"\n"
+                    if known_as_long:
+                        continue
+                    line += 1
+                    if within_a_long_one:
                         self._trace.counts["unreadable lines"] += 1
                         self.report(line, f"longer than {LONGEST_LINE} bytes")
                     elif not raw.isspace():
@@ -179,7 +177,7 @@ def _add(process: Process, span: Span, trace: Trace) -> None:
         return
     trace.counts["spans"] += 1
     span.process = process
-    process.lost = max(process.lost, int(span.number_of("lost")))
+    process.lost = max(process.lost, span.number_of("lost"))
     process.points += [point._replace(process=process) for point in span.points]
 
 
@@ -199,7 +197,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _values(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes, by the names that fastio's own recorder has for them."""
+    """Texts and whole numbers among attributes, by the names that fastio's own recorder has for them."""
     found: dict[str, Any] = {}
     for each in _objects(value, "attributes")[:MOST_VALUES]:
         name, given = each.get("key"), each.get("value")
@@ -210,10 +208,6 @@ def _values(value: Mapping[str, Any]) -> dict[str, Any]:
             found[_name(name)] = clean(text)
         elif number is not None:
             found[_name(name)] = number
-        elif isinstance(given.get("boolValue"), bool):
-            found[_name(name)] = given["boolValue"]
-        elif isinstance(given.get("doubleValue"), (int, float)) and abs(given["doubleValue"]) < float("inf"):
-            found[_name(name)] = given["doubleValue"]
     return found
 
 
@@ -226,14 +220,16 @@ def _process(about: Mapping[str, Any]) -> Process:
         value = about.get(name)
         return value if isinstance(value, str) else ""
 
-    host, pid = text("host.name"), about.get("process.pid")
-    pid = pid if isinstance(pid, int) else 0
+    def number(name: str) -> int:
+        value = about.get(name)
+        return value if isinstance(value, int) else 0
+
+    host, pid = text("host.name"), number("process.pid")
     service = text("service.name") or "unknown"
     # That of another recorder may have no id.
     started = text("service.instance.id") or f"{host} {pid} {service}"
     made = Process(host, pid, text(BOOT.removeprefix(PREFIX)), service, text("process.executable.name"), started)
-    clock = about.get(CLOCK.removeprefix(PREFIX))
-    made.clock_offset = clock if isinstance(clock, int) else 0
+    made.clock_offset = number(CLOCK.removeprefix(PREFIX))
     return made
 
 

@@ -78,7 +78,7 @@ class Request:
     @property
     def bytes(self) -> int:
         """Of the image or other body that was sent, in whatever direction."""
-        return int(max((each.number_of("bytes") for each in self.spans), default=0))
+        return max((each.number_of("bytes") for each in self.spans), default=0)
 
 
 def requests(trace: Trace) -> list[Request]:
@@ -166,7 +166,7 @@ def _request(server: Span | None, client: Span | None) -> Request:
 
 def _judge(request: Request) -> None:
     told = request.ends
-    request.status = next((int(span.number_of("status")) for span in told if span.number_of("status")), 0)
+    request.status = next((span.number_of("status") for span in told if span.number_of("status")), 0)
     outcomes = {span.text("outcome") for span in told}
     if "aborted" in outcomes:
         request.outcome = ABORTED
