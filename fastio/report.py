@@ -71,8 +71,8 @@ class Entry(NamedTuple):
     advice: str = ""
     #: whether fastio's function is called
     in_effect: bool = False
-    #: what has recognised upstream's code: ``bytecode``, ``source``, ``accept_code`` where the setting accepts one of
-    #: the functions, ``contract`` where one is unknown but keeps to what the patch relies on; empty unless in effect
+    #: what has recognised upstream's code: ``source``, ``accept_code`` where the setting accepts one of the functions,
+    #: ``uses`` where one goes on running and has what the patch uses; empty unless in effect
     known_by: str = ""
 
     @property

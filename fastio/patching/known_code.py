@@ -87,7 +87,13 @@ def table() -> dict[str, dict[str, str]]:
 
 def is_known_python() -> bool:
     """Whether a release of the running minor version of Python is in the table."""
-    return any(version.startswith(f"{PYTHON}.") for key in table() for version in releases(key).get(CPYTHON, ()))
+    return PYTHON in _minors()
+
+
+@cache
+def _minors() -> set[str]:
+    known = (text.split(" ") for of_key in table().values() for text in of_key.values())
+    return {version.rpartition(".")[0] for name, *versions in known if name == CPYTHON for version in versions}
 
 
 def releases(key: str) -> dict[str, list[str]]:
