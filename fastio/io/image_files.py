@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import stat
 import sys
@@ -26,9 +25,11 @@ SMALL = 64 * 1024
 _PROBED = 64 * 1024
 
 
-@functools.lru_cache(maxsize=64)
 def _in_memory(device: int) -> bool:
-    """Whether the file system with this ``st_dev`` is one that never waits."""
+    """Whether the file system with this ``st_dev`` is one that never waits.
+
+    Asked anew each time: another file system may have the number of one that was unmounted.
+    """
     number = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo") as mounts:
@@ -48,19 +49,27 @@ class InMemory:
         self._fileno = fileno
         self._nowait = bool(_NOWAIT)
         self._counts = True
-        self._never_waits: bool | None = None
+        #: whether it is on a file system that never waits; None until that is known
+        self.never_waits: bool | None = None
 
     def has(self, start: int, end: int) -> bool:
         """Whether all bytes from ``start`` up to ``end``, or to the end of the file before it, are in memory."""
         status = os.fstat(self._fileno)
-        if self._never_waits is None:
-            self._never_waits = _in_memory(status.st_dev)
+        if self.never_waits is None:
+            self._is_there(start)
+            # Only of those that do not tell is that looked up.
+            self.never_waits = not self._nowait and _in_memory(status.st_dev)
         if stat.S_ISREG(status.st_mode):
             end = min(end, status.st_size)
-        if self._never_waits or end <= start:
+        return self.has_here(start, end)
+
+    def has_here(self, start: int, end: int) -> bool:
+        """The same of bytes before the file's end, without asking its file system; after :meth:`has`."""
+        if self.never_waits or end <= start:
             return True
-        # The last byte tells most: the kernel reads in order, and a page that is being read counts as there below.
-        return self._is_there(end - 1) and self._are_there(start, end)
+        # A page that is being read counts as there, and the kernel reads in order. A look at a page that is not there
+        # may have the disk read it.
+        return self._nowait and self._are_there(start, end) and self._is_there(end - 1)
 
     def _is_there(self, position: int) -> bool:
         """Whether the byte at ``position`` is in memory; False where the system does not tell."""
