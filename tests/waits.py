@@ -48,7 +48,7 @@ AT_ONCE = {
     ("concurrency/current.py:is_idle", "poll(0)"): "no time at all",
     ("io/file_sending.py:send", "os.sendfile(out, file, position, count)"):
         "the socket does not block, or the thread may (uploads.py: current.may_block()); in a process with a hub a "
-        "worker's turn has fetched the bytes into memory",
+        "worker's turn has fetched the bytes into memory; in transfers.py they are in memory, or the thread may wait",
     ("io/drain.py:Drain.move", "os.readv(self.fd, [buffer[:size]])"):
         "the selector has said that it is readable, as before upstream's os.read()",
     ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
@@ -97,6 +97,8 @@ NATIVE = {
     ("concurrency/waiting.py:NativeWaiter.exited", "popen.wait(seconds)"): "waiter() gives it where there is no hub",
     ("io/transfers.py:Sender._run", "epoll.poll(TICK if count else -1, count + 1)"):
         "a thread of its own, without a hub",
+    ("io/transfers.py:FileTransfer._has_room", "poll.poll(milliseconds)"):
+        "no time at all, or in a thread of a file system",
     ("io/transfers.py:Sender.wait", "time.sleep(0.05)"):
         "the end of a worker of uWSGI, where connections are given away only without green threads",
     ("patches/glance/glance_slow_clients.py:make_drain_workers.drain_workers", "sender.wait()"): "see Sender.wait",

@@ -7,8 +7,8 @@ from typing import Any
 
 from fastio.io import mapped
 
-#: What the connection fails with, and not the file.
-OF_CONNECTION = {
+#: What a connection fails with.
+_OF_CONNECTION = {
     errno.EPIPE, errno.ECONNRESET, errno.ECONNABORTED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EBADF,
     errno.ESHUTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN,
 }  # fmt: skip
@@ -22,6 +22,20 @@ def is_local(connection: Any) -> bool:
         return False
 
 
+def is_of_connection(error: OSError, file: int, position: int) -> bool:
+    """Whether what sending has failed with is the connection's: a file system may fail with the same number.
+
+    :param position: what was to be sent begins here
+    """
+    if error.errno not in _OF_CONNECTION:
+        return False
+    try:
+        os.pread(file, 1, position)
+    except OSError:
+        return False
+    return True
+
+
 def send(out: int, file: int, position: int, count: int, mapping: bool) -> int:
     """Send up to ``count`` bytes of ``file`` from ``position`` on; returns how many were sent, 0 at the file's end.
 
@@ -29,7 +43,7 @@ def send(out: int, file: int, position: int, count: int, mapping: bool) -> int:
     :param file: descriptor of a file
     :param count: at least 1
     :param mapping: from a mapping, if that can be; for a client on this host, see :mod:`fastio.io.mapped`
-    :raises OSError: what sending has failed with; the connection's are in :data:`OF_CONNECTION`
+    :raises OSError: what sending has failed with, see :func:`is_of_connection`
     """
     if mapping:
         with contextlib.suppress(mapped.NotMapped):

@@ -177,7 +177,7 @@ class Sent:
                 self._pace.renew()
                 return
             except OSError as error:
-                if error.errno not in file_sending.OF_CONNECTION:
+                if not file_sending.is_of_connection(error, fd, position):
                     self._end(Reason.REFUSED)
                     return
                 # Upstream has read the block that it could not send.

@@ -175,9 +175,14 @@ def add_full_store(
         full = stack.enter_context(small_file_system(directory, size))
     except OSError as error:
         return str(error)
-    config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, full:file"
-    config["full"] = {"filesystem_store_datadir": full}
+    add_file_store(config, "full", full)
     return full
+
+
+def add_file_store(config: dict[str, dict[str, object]], name: str, directory: Path) -> None:
+    """Add a store of files to glance's options."""
+    config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, {name}:file"
+    config[name] = {"filesystem_store_datadir": directory}
 
 
 def add_swift_store(stack: contextlib.ExitStack, swift: Swift, config: dict[str, dict[str, object]]) -> Proxy:

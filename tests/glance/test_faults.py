@@ -7,6 +7,7 @@ and every byte of the answer, what becomes of the image and of its files, and wh
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import http.client
 import os
@@ -28,11 +29,12 @@ from benchmarks.backends.base import HOST
 from benchmarks.backends.glance_api import Answer, Api, sha512
 from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from benchmarks.backends.swift import Swift
+from tests import fuse
 from tests.backends.required import missing
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
-from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
+from tests.glance.faults import Fault, Proxy, add_file_store, add_full_store, add_swift_store
 from tests.glance.sending import open_images
 from tests.glance.usable import usable
 
@@ -67,6 +69,13 @@ class World:
     full: Path | str
     #: in front of Swift, or why there is none
     swift: Proxy | str
+    #: the file system that fails when it is asked to, or why there is none
+    disk: fuse.FileSystem | str
+
+    def need_disk(self) -> fuse.FileSystem:
+        if isinstance(self.disk, str):
+            pytest.skip(self.disk)
+        return self.disk
 
     def need_full(self) -> Path:
         if isinstance(self.full, str):
@@ -415,6 +424,43 @@ def chunked_disk_full(world: World) -> Any:
     return [answer, after_upload(world, image), os.listdir(full)]
 
 
+def file_system_breaks(world: World) -> Any:
+    return file_system_fails(world, errno.EIO)
+
+
+def file_system_is_gone(world: World) -> Any:
+    """Reading from one whose daemon has died fails with an error that connections have as well."""
+    return file_system_fails(world, errno.ENOTCONN)
+
+
+def file_system_times_out(world: World) -> Any:
+    return file_system_fails(world, errno.ETIMEDOUT)
+
+
+def file_system_fails(world: World, number: int) -> Any:
+    disk, image = world.need_disk(), world.make(store="disk")
+    download = world.raw(image, receive=32 * KIB)
+    download.read(MIB)
+    disk.forget()
+    disk.fault(read={"errno": number})
+    try:
+        status, headers, size, digest, ended = download.rest()
+        settle(world.service)
+    finally:
+        disk.fault()
+    assert MIB <= size < SIZE and digest == sha512(PAYLOAD[:size])
+    return [status, headers, ended]
+
+
+def file_system_cannot_be_written(world: World) -> Any:
+    disk, image = world.need_disk(), world.create("disk")
+    disk.fault(write={"errno": errno.EIO})
+    try:
+        return [tolerant_upload(world, image, PAYLOAD, "disk"), after_upload(world, image)]
+    finally:
+        disk.fault()
+
+
 def swift_without_fault(world: World) -> Any:
     world.need_swift()
     image = world.make(store="swift")
@@ -504,7 +550,8 @@ SCENARIOS: list[Scenario] = [
     image_of_no_bytes, client_resets_a_download, client_resets_at_once, client_resets_an_upload,
     client_ends_an_upload_early, chunked_upload_is_cut_off, service_is_ended_during_an_upload,
     image_larger_than_allowed, chunked_image_larger_than_allowed, disk_full, disk_full_at_the_last_byte,
-    disk_just_large_enough, chunked_disk_full, swift_without_fault, swift_forbids_a_download, swift_has_no_such_object,
+    disk_just_large_enough, chunked_disk_full, file_system_breaks, file_system_is_gone, file_system_times_out,
+    file_system_cannot_be_written, swift_without_fault, swift_forbids_a_download, swift_has_no_such_object,
     swift_is_unavailable_for_a_download, swift_is_unavailable_for_a_moment, swift_resets_each_answer,
     swift_resets_an_answer_and_then_forbids, swift_is_unavailable_for_an_upload, swift_is_full,
     swift_resets_an_upload,
@@ -521,7 +568,8 @@ CACHE_SCENARIOS: list[Scenario] = [
 GIVEN_AWAY: list[Scenario] = [
     no_fault, file_truncated_before, file_truncated_while_served, file_longer_than_the_image, file_gone_while_served,
     file_is_a_directory, range_of_a_truncated_file, range_beyond_the_image, image_of_no_bytes,
-    client_resets_a_download, client_resets_at_once, swift_without_fault, swift_has_no_such_object,
+    client_resets_a_download, client_resets_at_once, file_system_breaks, file_system_is_gone, file_system_times_out,
+    swift_without_fault, swift_has_no_such_object,
     swift_resets_each_answer, swift_resets_an_answer_and_then_forbids, filled_and_read_from_the_cache,
     cached_file_truncated_while_served, client_resets_a_download_from_the_cache,
 ]  # fmt: skip
@@ -626,10 +674,13 @@ def make_worlds(
                 proxy = swift_server
             else:
                 proxy = add_swift_store(stack, swift_server, config)
+            disk = fuse.missing() or stack.enter_context(fuse.mounted(tmp_path_factory.mktemp("disk")))
+            if not isinstance(disk, str):
+                add_file_store(config, "disk", disk.directory)
             service = release(config=config, fastio=fastio, flavor=flavor, **options)
             service.start()
             stack.callback(lambda: service.stop(keep_logs=request.session.testsfailed > failed_before))
-            return World(service, Api(service.http_port, timeout=100), full, proxy)
+            return World(service, Api(service.http_port, timeout=100), full, proxy, disk)
 
         yield [world(fastio) for fastio in KINDS.values()]
 

@@ -9,8 +9,10 @@ import resource
 import signal
 import socket
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,10 @@ from benchmarks.backends.glance_service import Service
 from benchmarks.suites.slow_clients.workload import Temporary
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
+from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
+from tests.glance.faults import add_file_store
 from tests.glance.sending import Sending, given_away, open_images, start_giving
 from tests.glance.test_glance_sendfile import all_that_comes
 
@@ -144,6 +148,105 @@ def test_beyond_the_mercy_of_uwsgi_the_answer_is_cut_off(start: Callable[..., Se
             response.read()
     if isinstance(caught.value, http.client.IncompleteRead):
         assert DATA.startswith(caught.value.partial)
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Iterator[list[fuse.FileSystem]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(fuse.mounted(tmp_path / name)) for name in ("dead", "slow")]
+
+
+def on(disks: list[fuse.FileSystem]) -> dict[str, Any]:
+    """glance's options with a store on each file system."""
+    config: dict[str, Any] = {"DEFAULT": {"enabled_backends": "images:file"}}
+    for disk in disks:
+        add_file_store(config, disk.directory.name, disk.directory)
+    return config
+
+
+def make_in(sending: Sending, store: str) -> str:
+    image = sending.api.create()
+    headers = {"Content-Type": "application/octet-stream", "X-Image-Meta-Store": store}
+    assert sending.api.ask("PUT", f"/v2/images/{image}/file", DATA, headers).status == 204
+    return image
+
+
+@services
+def test_file_systems_that_do_not_answer(start: Callable[..., Sending], disks: list[fuse.FileSystem]) -> None:
+    dead, slow = disks
+    sending = start(config=on(disks), uwsgi={"harakiri": "3"})
+    image, on_dead, on_slow = sending.api.make(DATA), make_in(sending, "dead"), make_in(sending, "slow")
+    other = make_in(sending, "dead")
+    (worker,) = sending.service.workers()
+    with slow_clients(sending, on_dead, on_slow) as (first, second):
+        for disk, fault in ((dead, {"hang": True}), (slow, {"seconds": 0.05})):
+            disk.forget()
+            disk.fault(read=fault)
+        with ThreadPoolExecutor(2) as pool:
+            cut, late = pool.submit(first.read), pool.submit(second.read)
+            began = time.monotonic()
+            for _ in range(3):
+                assert sending.api.download(image).body == DATA
+            assert time.monotonic() - began < 5
+            # The client of the dead one is cut off as if the worker had been replaced, and the slow one's gets all.
+            with pytest.raises(http.client.IncompleteRead):
+                cut.result(timeout=60)
+            assert late.result(timeout=60) == DATA
+    slow.fault()
+    assert sending.service.workers() == [worker]
+    # What begins now is in a request, which harakiri ends.
+    with contextlib.suppress(http.client.HTTPException, ConnectionError):
+        sending.api.download(other)
+    until(lambda: worker not in sending.service.workers(), "the next worker")
+    assert "HARAKIRI" in sending.service.log()
+    dead.fault()
+    assert sending.api.download(image).body == DATA
+    assert sending.api.download(other).body == DATA
+
+
+@contextlib.contextmanager
+def slow_clients(sending: Sending, *images: str) -> Iterator[list[http.client.HTTPResponse]]:
+    """Downloads of these, each of which uWSGI has done with."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(slow(sending, image)) for image in images]
+        until(lambda: requests(sending) == len(images), "the end of the requests")
+        yield found
+
+
+@services
+def test_a_worker_ends_beside_a_dead_file_system(start: Callable[..., Sending], disks: list[fuse.FileSystem]) -> None:
+    sending = start(config=on(disks), uwsgi={"harakiri": "3", "worker-reload-mercy": "3"})
+    image, one, other = sending.api.make(DATA), make_in(sending, "dead"), make_in(sending, "dead")
+    (worker,) = sending.service.workers()
+    with slow_clients(sending, one) as (response,), ThreadPoolExecutor(1) as pool:
+        disks[0].forget()
+        disks[0].fault(read={"hang": True})
+        cut = pool.submit(response.read)
+        os.kill(worker, signal.SIGHUP)
+        until(lambda: worker not in sending.service.workers(), "the next worker")
+        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+            cut.result(timeout=60)
+    assert sending.api.download(image).body == DATA
+    disks[0].fault()
+    with slow(sending, other):
+        until(lambda: requests(sending) == 3, "the end of the request")
+        disks[0].forget()
+        disks[0].fault(read={"hang": True})
+        sending.service.expect_end()
+        sending.service.signal(signal.SIGTERM)
+        until(lambda: not sending.service.pids(), "the end")
+
+
+def test_without_a_master_nothing_is_waited_for(
+    uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request of upstream's ends with uWSGI as well, and nobody else would end the wait."""
+    waited: list[int] = []
+    monkeypatch.setattr(glance_slow_clients.sender, "wait", lambda: waited.append(uwsgi.masterpid()))
+    drain = glance_slow_clients.make_drain_workers(lambda: "drained", None)
+    for uwsgi.masterpid in (lambda: 0, lambda: 5):
+        assert drain() == "drained"
+    assert waited == [5]
 
 
 @services

@@ -5,7 +5,6 @@ import errno
 import gc
 import os
 import random
-import select
 import socket
 import threading
 import time
@@ -19,6 +18,7 @@ import pytest
 
 from fastio.io import file_sending, transfers
 from fastio.io.transfers import ChunkTransfer, FileTransfer, Sender, Transfer
+from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 
@@ -54,9 +54,17 @@ class Connected:
 class Client(Connected):
     """Who gets a file."""
 
-    def __init__(self, file: int, begin: int = 0, end: int = len(DATA), patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        file: int,
+        begin: int = 0,
+        end: int = len(DATA),
+        patience: float = PATIENCE,
+        disk_patience: float | None = None,
+    ) -> None:
         super().__init__()
-        self.transfer = FileTransfer(self.connection, file, begin, end, patience, self.ended.append)
+        ended = self.ended.append
+        self.transfer = FileTransfer(self.connection, file, begin, end, patience, ended, disk_patience)
 
 
 @pytest.fixture(params=["mapping", "sendfile"])
@@ -74,7 +82,7 @@ def client(file: int) -> Iterator[Callable[..., Client]]:
     with contextlib.ExitStack() as stack:
 
         def connect(**options: Any) -> Client:
-            client = Client(file, **options)
+            client = Client(**{"file": file, **options})
             stack.enter_context(client.sock)
             return client
 
@@ -128,37 +136,6 @@ def test_a_client_that_does_not_read(client: Callable[..., Client], monkeypatch:
     assert idle.end().client_is_gone
     got = idle.read()
     assert got == DATA[: idle.end().sent] != DATA
-
-
-def test_a_disk_that_keeps_all_waiting_ends_nobody(
-    client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    passed, got = [0.0], bytearray()
-    monkeypatch.setattr(transfers, "TICK", 0.05)
-    monkeypatch.setattr(transfers, "time", types.SimpleNamespace(monotonic=lambda: passed[0], sleep=time.sleep))
-    reader, other = client(), client()
-    send = file_sending.send
-
-    def slowly(out: int, *arguments: Any, **options: Any) -> int:
-        if out == other.transfer.connection and not passed[0]:
-            # Meanwhile the reader makes room.
-            reader.sock.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                while True:
-                    got.extend(reader.sock.recv(MIB))
-            reader.sock.settimeout(60)
-            select.select([], [reader.transfer.connection], [], 60)
-            passed[0] = 2 * PATIENCE
-        return send(out, *arguments, **options)
-
-    monkeypatch.setattr(file_sending, "send", slowly)
-    sender = Sender()
-    assert sender.take(reader.transfer, 2)
-    until(lambda: not select.select([], [reader.transfer.connection], [], 0)[1], "no room")
-    assert sender.take(other.transfer, 2)
-    assert other.read() == DATA
-    assert bytes(got) + reader.read() == DATA
-    assert reader.end().error is None
 
 
 def test_a_file_that_becomes_shorter(client: Callable[..., Client], file: int) -> None:
@@ -255,6 +232,203 @@ def test_a_forked_child_holds_no_connection(client: Callable[..., Client]) -> No
         os.close(asks)
         os.kill(child, 9)
         os.waitpid(child, 0)
+
+
+# --- Disks that do not answer
+
+
+class Disk:
+    """A file system with one file of :data:`DATA`, and clients that get it."""
+
+    def __init__(self, system: fuse.FileSystem, connect: Callable[..., Client]) -> None:
+        self.system = system
+        path = system.directory / "image"
+        path.write_bytes(DATA)
+        self.file = os.open(path, os.O_RDONLY)
+        self._connect = connect
+
+    def client(self, **options: Any) -> Client:
+        return self._connect(file=self.file, **options)
+
+
+@pytest.fixture
+def disk(tmp_path: Path, client: Callable[..., Client]) -> Iterator[Callable[[str], Disk]]:
+    with contextlib.ExitStack() as stack:
+
+        def mount(name: str) -> Disk:
+            system = stack.enter_context(fuse.mounted(tmp_path / name))
+            found = Disk(system, client)
+            # No thread may hang on it when the test has ended.
+            stack.callback(system.die)
+            return found
+
+        yield mount
+
+
+def tasks() -> int:
+    """Threads of this process."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_no_file_system_keeps_the_others_waiting(disk: Callable[[str], Disk], client: Callable[..., Client]) -> None:
+    dead, slow, healthy = disk("dead"), disk("slow"), disk("healthy")
+    sender = Sender()
+
+    def times() -> list[float]:
+        found = []
+        for connect in (healthy.client, client) * 5:
+            began = time.monotonic()
+            each = connect()
+            assert sender.take(each.transfer, 100)
+            assert each.read() == DATA
+            each.end()
+            found.append(time.monotonic() - began)
+        return found
+
+    alone = times()
+    before = tasks()
+    for one, fault in ((dead, {"hang": True}), (slow, {"seconds": 0.05})):
+        one.system.forget()
+        one.system.fault(read=fault)
+    held = [one.client() for _ in range(2 * transfers.THREADS) for one in (dead, slow)]
+    taken = [sender.take(each.transfer, 100) for each in held]
+    assert all(taken[: 2 * transfers.THREADS])
+    beside = times()
+    assert sorted(beside)[5] < 2 * sorted(alone)[5] + 0.1
+    # Those of both, and one that ends a transfer now.
+    assert tasks() <= before + 2 * transfers.THREADS + 1
+    assert not any(each.ended for each in held[::2])
+    dead.system.fault()
+    slow.system.fault()
+    for each, is_taken in zip(held, taken, strict=True):
+        if is_taken:
+            assert each.read() == DATA
+            assert each.end().error is None
+
+
+def test_what_exceeds_the_threads_is_not_taken(disk: Callable[[str], Disk], client: Callable[..., Client]) -> None:
+    dead, other = disk("dead"), disk("other")
+    sender = Sender()
+    dead.system.forget()
+    dead.system.fault(read={"hang": True})
+    held = [dead.client() for _ in range(transfers.THREADS)]
+    for each in held:
+        assert sender.take(each.transfer, 100)
+    time.sleep(transfers.STUCK + 0.2)
+    assert not sender.take(dead.client().transfer, 100)
+    for connect in (other.client, client):
+        each = connect()
+        assert sender.take(each.transfer, 100)
+        assert each.read() == DATA
+    dead.system.fault()
+    for each in held:
+        assert each.read() == DATA
+    until(lambda: len(sender) == 0, "the end of all")
+    again = dead.client()
+    assert sender.take(again.transfer, 100)
+    assert again.read() == DATA
+
+
+def test_no_more_file_systems_than_that(
+    disk: Callable[[str], Disk], client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "DISKS", 2)
+    sender = Sender()
+    clients = [disk(name).client() for name in "abc"]
+    assert [sender.take(each.transfer, 100) for each in clients] == [True, True, False]
+    assert clients[0].read() == DATA
+    clients[0].end()
+    until(lambda: len(sender) == 1, "the end of the first")
+    assert sender.take(clients[2].transfer, 100)
+    for each in clients[1:]:
+        assert each.read() == DATA
+
+
+def test_a_disk_that_does_not_answer_for_too_long(
+    disk: Callable[[str], Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "TICK", 0.05)
+    dead = disk("dead")
+    dead.system.forget()
+    dead.system.fault(read={"hang": True})
+    sender = Sender()
+    held = [dead.client(disk_patience=0.5) for _ in range(transfers.THREADS + 2)]
+    for each in held:
+        assert sender.take(each.transfer, 100)
+    for each in held:
+        assert each.read() == b""
+    # Some are held by threads that nobody can end, and a process that ends waits for none of them.
+    sender.wait()
+    until(lambda: sum(bool(each.ended) for each in held) == 2, "those that had no thread")
+    dead.system.fault()
+    for each in held:
+        end = each.end()
+        assert (end.client_is_gone, end.cause) == (True, "the file system does not answer")
+
+
+def test_a_client_does_not_pay_for_the_time_of_a_disk(
+    disk: Callable[[str], Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "TICK", 0.05)
+    dead = disk("dead")
+    dead.system.forget()
+    dead.system.fault(read={"hang": True})
+    sender = Sender()
+    one = dead.client(patience=0.3)
+    assert sender.take(one.transfer, 100)
+    time.sleep(0.6)
+    assert not one.transfer.over
+    dead.system.fault()
+    assert one.read() == DATA
+    assert one.end().error is None
+
+
+@pytest.mark.parametrize(
+    "number", ["EIO", "ENOTCONN", "ESHUTDOWN", "ETIMEDOUT", "EPIPE", "ECONNRESET", "EBADF", "EAGAIN", "EINVAL"]
+)
+@pytest.mark.parametrize("first", [0, 3 * MIB])
+def test_what_a_file_fails_with_is_no_error_of_the_client(
+    disk: Callable[[str], Disk], number: str, first: int
+) -> None:
+    broken = disk("broken")
+    sender = Sender()
+    one = broken.client()
+    if first:
+        assert sender.take(one.transfer, 1)
+        assert one.sock.recv(5) == DATA[:5]
+        until(lambda: not one.transfer.asking, "a full connection")
+    broken.system.forget()
+    broken.system.fault(read={"errno": getattr(errno, number)})
+    if not first:
+        assert sender.take(one.transfer, 1)
+    got = one.read()
+    end = one.end()
+    assert end.error is not None and not end.client_is_gone
+    # Which one the kernel makes of it is for the read to tell.
+    with pytest.raises(OSError) as caught:
+        os.pread(broken.file, 1, end.position)
+    assert end.error.errno in (caught.value.errno, errno.EIO)
+    assert DATA[5 if first else 0 :].startswith(got) and len(got) < len(DATA) - 5
+
+
+def test_ends_that_wait_for_a_disk(disk: Callable[[str], Disk], client: Callable[..., Client]) -> None:
+    dead = disk("dead")
+    goes_on = threading.Event()
+    sender = Sender()
+    before = tasks()
+    held = [dead.client() for _ in range(transfers.THREADS + 3)]
+    for each in held:
+        each.transfer.ended = lambda transfer, each=each: (goes_on.wait(60), each.ended.append(transfer))
+        assert sender.take(each.transfer, 100)
+        assert each.sock.makefile("rb").read(len(DATA)) == DATA
+    assert tasks() <= before + transfers.THREADS + 2
+    other = client()
+    assert sender.take(other.transfer, 100)
+    assert other.read() == DATA
+    assert not any(each.ended for each in held)
+    goes_on.set()
+    for each in held:
+        assert each.end().error is None
 
 
 CHUNK = 600_001

@@ -106,6 +106,17 @@ def patience() -> int:
     return int(given[-1]) if given else _PATIENCE
 
 
+def harakiri() -> int | None:
+    """Seconds after which uWSGI's master replaces a worker that has not done with a request; None if it never does."""
+    given = _values("harakiri")
+    return int(given[-1]) or None if given else None
+
+
+def has_master() -> bool:
+    """Whether a master gives a worker that is told to end so much time, and no more."""
+    return bool(module().masterpid())
+
+
 def connection() -> int:
     """A copy of the descriptor of this request's connection, which outlives the request.
 

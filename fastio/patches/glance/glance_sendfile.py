@@ -106,7 +106,7 @@ class Body:
                 self._pace.renew()
                 continue
             except OSError as error:
-                if error.errno in file_sending.OF_CONNECTION:
+                if file_sending.is_of_connection(error, piece.file.fileno(), piece.position):
                     raise
                 return
             if not sent:

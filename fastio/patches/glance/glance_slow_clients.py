@@ -1,20 +1,21 @@
 """``glance_slow_clients``: downloads do not hold the workers of uWSGI while their clients read.
 
 glance 33 has no server of its own. Under uWSGI, a worker that sends an image answers nobody else until the client has
-read it. With this patch, a worker sends the headers and gives the transfer away, to the one thread of its process that
-sends images to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
+read it. With this patch, a worker sends the headers and gives the transfer away, to the threads of its process that
+send images to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
 
 An image in a file is sent from there. The chunks of other stores go through a buffer of limited size, and are asked for
-in a thread that has the request's context.
+in a thread that has the request's context. What is not in memory is read by threads of its file system, so one that does
+not answer keeps no image of another one waiting. uWSGI's ``harakiri`` is how long a file system may give nothing.
 
 What glance does at the end of a body is done when the transfer has ended, and with the bytes that were really sent:
 upstream's code is then given pieces of the file in place of their bytes (:mod:`fastio.io.file_pieces`), or the length
-of the chunks, and an error is the one that reading raises. A worker that is told to end finishes its transfers, as long
-as uWSGI has mercy.
+of the chunks, and an error is the one that reading raises. A worker that uWSGI's master tells to end finishes its
+transfers, as long as that has mercy. Without a master, they end with it, as upstream's requests do.
 
 A body that other code has to see, an answer without ``Content-Length``, TLS, a server or an option of it that is not
-known, a store whose chunks not every thread may ask for, and more transfers than the setting ``transfers``
-allows: all these are upstream's.
+known, a store whose chunks not every thread may ask for, more transfers than the setting ``transfers`` allows, and a
+file system whose threads are all stuck: all these are upstream's.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def make_drain_workers(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
         try:
             return wrapped(*args, **kwargs)
         finally:
-            sender.wait()
+            if _uwsgi.has_master():
+                sender.wait()
 
     return drain_workers
 
@@ -261,7 +263,9 @@ class _File:
     def transfer(self, connection: int, first: bytes, ended: Callable[[Transfer], None]) -> Transfer:
         """The transfer of all the body, whose first chunk is ``first``."""
         begin, length, _ = self._part
-        return FileTransfer(connection, self._file.fileno(), begin, begin + length, _uwsgi.patience(), ended)
+        return FileTransfer(
+            connection, self._file.fileno(), begin, begin + length, _uwsgi.patience(), ended, _uwsgi.harakiri()
+        )
 
     def account(self, transfer: FileTransfer, body: Iterator[Any]) -> None:
         """Have upstream's code do what it does as it gets what was sent."""
