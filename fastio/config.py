@@ -408,7 +408,6 @@ def list_opts() -> list[tuple[str, list[Any]]]:
 
 def read_options(conf: Any) -> dict[str, tuple[Any, str]]:
     """Return the settings that ``conf`` has, with where each was found, and log unknown options of its files once."""
-    from oslo_config import cfg
 
     for group, options in list_opts():
         conf.register_opts(options, group=group)

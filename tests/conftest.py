@@ -305,11 +305,12 @@ _GREEN = "import eventlet; eventlet.monkey_patch()\n"
 
 def uwsgi() -> list[str]:
     """uWSGI beside this Python, or that of the benchmarks' glance, with the environment that it needs."""
-    python = os.environ.get("BENCHMARK_GLANCE33", sys.executable)
-    found = shutil.which("uwsgi", path=str(pathlib.Path(python).parent))
+    python = pathlib.Path(os.environ.get("BENCHMARK_GLANCE33", sys.executable))
+    found = shutil.which("uwsgi", path=str(python.parent))
     if found is None:
         pytest.skip("uwsgi is not installed")
-    return [found, "--virtualenv", str(pathlib.Path(python).parent.parent), "--pythonpath", str(pathlib.Path(fastio.__file__).parents[1])]
+    root = pathlib.Path(fastio.__file__).parents[1]
+    return [found, "--virtualenv", str(python.parents[1]), "--pythonpath", str(root)]
 
 
 @pytest.fixture(params=["native", "green"])

@@ -1,7 +1,6 @@
 """What importing and patching leave behind in a process: few modules, no threads, no descriptors, no children."""
 
 import ast
-import importlib
 import pathlib
 import pkgutil
 import subprocess

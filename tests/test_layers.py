@@ -23,7 +23,13 @@ LAYERS = {
         ("patches",),
         ("trace", "drivers"),
     ),
-    "benchmarks": (("backends", "harness"), ("load", "logserver", "operations", "tools"), ("suites",), ("report",), ("validate",)),
+    "benchmarks": (
+        ("backends", "harness"),
+        ("load", "logserver", "operations", "tools"),
+        ("suites",),
+        ("report",),
+        ("validate",),
+    ),
 }
 #: What a package never imports.
 FOREIGN = {"fastio": ("benchmarks", "tests"), "benchmarks": ("tests",)}

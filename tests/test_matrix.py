@@ -1,18 +1,9 @@
 """The tables of known and tested releases, and that they are true."""
 
-import dataclasses
-import json
-import pathlib
-import subprocess
-import sys
-from typing import Any
-
-import pytest
 from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
 from benchmarks.tools import matrix as runner
-from benchmarks.tools import pythons
 from benchmarks.tools import supported as matrix
 from fastio.patching import known_code, registry
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from benchmarks.tools import debian, platforms
 from benchmarks.tools.platforms import Platform
-from benchmarks.tools.upstream.sources import Unavailable
 from fastio.report import Outcome
 
 DEBIAN = Platform("Debian 12", "2022.2 Zed", "packages", {})

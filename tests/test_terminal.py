@@ -8,15 +8,12 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import fastio
-from fastio import exporters, terminal
-from fastio.counters import CAUSES
-from tests.targets import import_targets
+from fastio import terminal
 
 ROOT = Path(fastio.__file__).parent.parent
 

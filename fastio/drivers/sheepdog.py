@@ -273,8 +273,8 @@ class Store(glance_store.driver.Store):
         except BaseException as error:
             if vdi.begun:
                 LOG.error("%s could not be stored, what there is of it is deleted: %s", vdi, error)
-                # A time-out or kill() of the caller, which is no Exception under eventlet, neither ends the deletion nor
-                # waits for all of it.
+                # Whoever was cancelled, which is no Exception under eventlet, is not to be held up, and cancels it no
+                # more.
                 waiting.waiter().apart(lambda: _discard(vdi), None if isinstance(error, Exception) else _PATIENCE)
             raise
         metadata = {"store": self.backend_group} if self.backend_group else {}

@@ -212,7 +212,8 @@ class BackgroundHash:
         if self._pending_bytes >= BATCH and not self._pool.is_forking() and (worker := self._thread()) is not None:
             self._submit(worker)
         while self._unfinished:
-            failed = self._worker not in tuple(self._pool.workers) or any(worker.failed for worker in self._pool.workers)
+            workers = tuple(self._pool.workers)
+            failed = self._worker not in workers or any(worker.failed for worker in workers)
             self._pool.finish(self._pool.new_event)
             if failed and self._unfinished:
                 raise RuntimeError(f"{self._hash!r} could not hash all of its data in a native thread")
