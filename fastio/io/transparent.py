@@ -55,7 +55,7 @@ def class_for(base: type[Transparent], data: Any) -> Any:
     """The subclass of ``base`` that has those of its ``METHODS`` that ``data`` has, and that it has not itself."""
     # Methods with plain names may be the instance's own.
     has = [name for name in base.METHODS if hasattr(type(data) if name.startswith("__") else data, name)]
-    return _class(base, tuple(name for name in has if name not in vars(base)))
+    return _class(base, tuple(name for name in has if name not in vars(base)))  # type: ignore[arg-type]
 
 
 @functools.cache

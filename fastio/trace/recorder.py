@@ -67,7 +67,7 @@ class Recorder:
         self.written = 0
         self.lost = 0
         #: the name of the service
-        self.component = "" if before is None else before.component
+        self.component: str = "" if before is None else before.component
         self._instance = str(uuid.uuid4())
         self._host = socket.gethostname()
         #: ns from the monotonic clock to ns since 1970; it does not change, so that times of a process fit together

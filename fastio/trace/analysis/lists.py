@@ -60,8 +60,8 @@ def _request(request: Request, why: str) -> Work:
 def _command(span: Span, inside: bool) -> Work:
     outcome = FAILED if commands.failed(span) else UNKNOWN if span.text("outcome") == UNKNOWN else OK
     times = span.start, max(span.finish - span.start, 0)
-    about = commands.why(span), span.number_of("bytes"), True, inside
-    return Work(commands.program(span), f"span {span.id}", span.process.title, *times, outcome, *about)
+    what, which, why = commands.program(span), f"span {span.id}", commands.why(span)
+    return Work(what, which, span.process.title, *times, outcome, why, span.number_of("bytes"), True, inside)
 
 
 def slowest(found: Sequence[Work], most: int) -> list[Table]:

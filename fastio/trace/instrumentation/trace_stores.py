@@ -68,7 +68,7 @@ def _delete(span: Span, delete: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 
 #: What records a method of a driver, and what is relied on in the method.
-_METHODS = {
+_METHODS: dict[str, tuple[Callable[..., Any], Uses]] = {
     "get": (_get, Uses("self, *_")),
     "add": (_add, Uses("self, image_id, image_file, *_")),
     "delete": (_delete, Uses("self, *_")),
