@@ -25,7 +25,7 @@ import socket  # noqa: E402
 
 import fastio  # noqa: E402
 from fastio.concurrency import offload  # noqa: E402
-from fastio.io import hashing, hashing_pool, image_files, libc, paced  # noqa: E402
+from fastio.io import hashing, image_files, libc, paced  # noqa: E402
 from fastio.patching import registry  # noqa: E402
 from tests import programs  # noqa: E402
 from tests.programs import DATA  # noqa: E402
@@ -71,7 +71,7 @@ def sockets() -> None:
 
 
 def much_to_hash() -> None:
-    hashed = hashing.BackgroundHash(hashlib.sha512(), hashing_pool.pool)
+    hashed = hashing.BackgroundHash(hashlib.sha512(), hashing.pool)
     for _ in range(20):
         hashed.update(DATA)
     assert hashed.hexdigest() == hashlib.sha512(DATA * 20).hexdigest()

@@ -82,8 +82,7 @@ def files_of_pipes(subprocess):
 
 def hashes(subprocess):
     """In a thread of ours, which tells whoever waits for it."""
-    from fastio.io.hashing import BackgroundHash
-    from fastio.io.hashing_pool import pool
+    from fastio.io.hashing import BackgroundHash, pool
 
     for algorithm in ("md5", "sha512"):
         ours = BackgroundHash(hashlib.new(algorithm), pool)

@@ -19,8 +19,7 @@ REVIEWED = {
     ("patching/exclusive.py", "allocate_lock"): 1,
     # For threads whose loop is C: concurrency/threads.py.
     ("concurrency/native.py", "start_new_thread"): 1,
-    ("io/hashing_pool.py", "start_new_thread"): 1,
-    ("concurrency/offload.py", "start_new_thread"): 1,
+    ("concurrency/threads.py", "start_new_thread"): 1,
     ("trace/recorder.py", "start_new_thread"): 1,
     # Nobody waits for one, and in a forked child those are free that another thread had. The first is its own name.
     ("concurrency/try_lock.py", "TryLock"): 1,
@@ -28,7 +27,7 @@ REVIEWED = {
     ("run_dir.py", "TryLock"): 1,
     # Under uWSGI without green threads. One sends. One for each body asks a store for its chunks, and one runs what the
     # service does at its end; a worker's own thread would otherwise do both.
-    ("io/transfers.py", "start_new_thread"): 3,
+    ("io/transfers.py", "start_new_thread"): 2,
     # As the driver's own, which bounds how many parts are read ahead; each upload has its own.
     ("patches/glance_store/store_s3.py", "Semaphore"): 1,
 }

@@ -131,7 +131,6 @@ class HubWaiter:
     """Lets other greenlets run: a :class:`fastio.concurrency.waiting.Waiter`."""
 
     switches = True
-    closed: tuple[type[Exception], ...] = (hubs.IOClosed,)
 
     def open_selector(self) -> HubSelector:
         return HubSelector()

@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from fastio.concurrency import current, native
+from fastio.concurrency import current
 from fastio.concurrency.events import new_event
 from fastio.concurrency.threads import Mark, Workers, step
 
 #: Calls at the same time: as many as eventlet's own pool (``EVENTLET_THREADPOOL_SIZE``) has threads.
 MOST = 20
 
-_workers = Workers(MOST, native.start_new_thread)
+_workers = Workers(MOST)
 
 
 def run(function: Callable[..., Any], *args: Any) -> Any:

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, starmap
 from typing import Any, Protocol
 
+from fastio.concurrency import native
+
 #: Seconds after which whoever waits checks that the thread is still there.
 PATIENCE = 5.0
 
@@ -138,7 +140,7 @@ class Workers:
     :param native_start: gives ``_thread.start_new_thread`` of the system, also where eventlet has replaced it
     """
 
-    def __init__(self, most: int, native_start: Callable[[], Callable[..., Any]]) -> None:
+    def __init__(self, most: int, native_start: Callable[[], Callable[..., Any]] = native.start_new_thread) -> None:
         self.most = most
         self._native_start = native_start
         self._reset()

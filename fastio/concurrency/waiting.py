@@ -51,8 +51,6 @@ class NativeWaiter:
 
     #: Whether others run while it waits, so that a finalizer, which may run anywhere, must not wait.
     switches = False
-    #: What a wait raises for a descriptor that another greenlet closed meanwhile.
-    closed: tuple[type[Exception], ...] = ()
 
     def open_selector(self) -> NativeSelector:
         return NativeSelector()

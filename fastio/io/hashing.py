@@ -16,7 +16,7 @@ from types import BuiltinMethodType
 from typing import Any
 
 from fastio import counters
-from fastio.concurrency.events import NativeEvent
+from fastio.concurrency.events import NativeEvent, new_event
 from fastio.concurrency.threads import Event, Worker, Workers, at_once, step
 from fastio.counters import Cause, Reason, Tally
 
@@ -40,17 +40,12 @@ TOTAL = 64 * 1024 * 1024
 
 
 class Pool:
-    """The threads that hash: as many as there are processors for this process, each started when there is work.
+    """The threads that hash: as many as there are processors for this process, each started when there is work."""
 
-    :param native_start: gives ``_thread.start_new_thread`` of the system, also where eventlet has replaced it
-    :param new_event: how the calling thread or greenlet waits
-    """
-
-    def __init__(
-        self, native_start: Callable[[], Callable[..., Any]], new_event: Callable[[], Event] = NativeEvent
-    ) -> None:
-        self.new_event = new_event
-        self.workers = Workers(max(2, len(os.sched_getaffinity(0))), native_start)
+    def __init__(self) -> None:
+        #: how the calling thread or greenlet waits
+        self.new_event: Callable[[], Event] = new_event
+        self.workers = Workers(max(2, len(os.sched_getaffinity(0))))
         #: jobs that threads were given so far; close, not exact, since it is counted without a lock
         self.batches = 0
         self._forks: list[None] = []
@@ -87,6 +82,10 @@ class Pool:
         # The child has the hash objects, but none of the threads that are in the middle of them.
         self._forks.append(None)
         self.finish(NativeEvent)
+
+
+#: The threads that hash for all patches of this process.
+pool = Pool()
 
 
 class BackgroundHash:

@@ -86,7 +86,7 @@ from fastio.concurrency import native
 from fastio.io import libc
 from fastio.io.hashing import BackgroundHash
 from fastio.concurrency import offload
-from fastio.io import hashing_pool, image_files
+from fastio.io import hashing, image_files
 ident = native.module("_thread").get_ident
 main, elsewhere = ident(), 0
 
@@ -105,7 +105,7 @@ def almost(number):
 
 def work(number):
     data = os.urandom(300_000)
-    stock, ours = hashlib.sha512(), BackgroundHash(hashlib.sha512(), hashing_pool.pool)
+    stock, ours = hashlib.sha512(), BackgroundHash(hashlib.sha512(), hashing.pool)
     with open(f"image-{number}", "wb") as raw:
         file = image_files.wrap(raw)
         for _ in range(10):
@@ -131,7 +131,7 @@ if green:
     pool.waitall()
 else:
     work(0)
-assert len(hashing_pool.pool.workers) > 0
+assert len(hashing.pool.workers) > 0
 assert len(offload._workers) > 0 or not green
 print(elsewhere)
 """
@@ -146,7 +146,7 @@ def test_no_finalizer_runs_in_a_thread_of_ours(run_python: Any, mode: str) -> No
 def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
     """Whatever the collector does: where no instruction is executed no finalizer can run."""
     from fastio.concurrency import offload
-    from fastio.io import hashing_pool
+    from fastio.io import hashing
     from fastio.io.hashing import BackgroundHash
 
     data = bytes(16 << 20)
@@ -154,7 +154,7 @@ def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
     near, far = _socket.socketpair()
     before = set(sys._current_frames())
     if what == "hash":
-        BackgroundHash(types.SimpleNamespace(update=near.sendall), hashing_pool.pool).update(data)
+        BackgroundHash(types.SimpleNamespace(update=near.sendall), hashing.pool).update(data)
     else:
         import eventlet
 
@@ -176,25 +176,25 @@ UNTOLD = """
 import ctypes, hashlib, os, sys
 from fastio.concurrency import events, native
 from fastio.concurrency.threads import step
-from fastio.io import hashing_pool
+from fastio.io import hashing
 from fastio.io.hashing import BackgroundHash
 data = os.urandom(1 << 20)
 def digest(hash):
     hash.update(data)
     return hash.digest()
 expected = hashlib.sha512(data).digest()
-assert digest(BackgroundHash(hashlib.sha512(), hashing_pool.pool)) == expected
+assert digest(BackgroundHash(hashlib.sha512(), hashing.pool)) == expected
 lock = native.module("_thread").allocate_lock()
 lock.acquire()
-halfway = BackgroundHash(hashlib.sha512(), hashing_pool.pool)
-for _ in range(hashing_pool.pool.workers.most):
-    hashing_pool.pool.workers.idlest().submit(step(lock.acquire), step(lock.release))
+halfway = BackgroundHash(hashlib.sha512(), hashing.pool)
+for _ in range(hashing.pool.workers.most):
+    hashing.pool.workers.idlest().submit(step(lock.acquire), step(lock.release))
 halfway.update(data)
-before = len(hashing_pool.pool.workers)
+before = len(hashing.pool.workers)
 child = ctypes.PyDLL(None).fork()
 if child == 0:
-    assert len(hashing_pool.pool.workers) == 0 < before
-    assert digest(BackgroundHash(hashlib.sha512(), hashing_pool.pool)) == expected
+    assert len(hashing.pool.workers) == 0 < before
+    assert digest(BackgroundHash(hashlib.sha512(), hashing.pool)) == expected
     try:
         halfway.digest()
     except RuntimeError:

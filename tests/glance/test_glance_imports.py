@@ -20,7 +20,7 @@ from benchmarks.backends.glance import CONFIRMED_IDENTITY, SITE
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from fastio.io.hashing_once import SEGMENT
-from fastio.io.hashing_pool import pool
+from fastio.io.hashing import pool
 from tests.glance import importing
 from tests.glance.sending import ini
 from tests.glance.usable import usable

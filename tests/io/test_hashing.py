@@ -38,7 +38,8 @@ def result(hash: Any) -> str:
 @pytest.fixture
 def pool() -> Iterator[Pool]:
     """Native threads of the test's own; at its end none of them may have anything to do."""
-    pool = Pool(native.start_new_thread)
+    pool = Pool()
+    pool.new_event = NativeEvent
     yield pool
     until(lambda: not pool.load())
 
@@ -218,7 +219,8 @@ def test_where_no_thread_can_be_started() -> None:
     def start(*args: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    pool = Pool(lambda: start)
+    pool = Pool()
+    pool.workers._native_start = lambda: start
     ours = BackgroundHash(new("sha512"), pool)
     for _ in range(100):
         ours.update(PIECE)
@@ -420,7 +422,8 @@ def interrupted(number: int, call: Callable[..., Any], *args: Any) -> bool:
 @pytest.mark.parametrize("size", [4096, BATCH], ids=["joined", "alone"])
 def test_an_interruption_anywhere_loses_nothing(size: int, call: str) -> None:
     """Neither a piece that was taken before, nor the account of what a thread has yet to do, for which others wait."""
-    pool = Pool(native.start_new_thread)
+    pool = Pool()
+    pool.new_event = NativeEvent
     # The threads are there: this is not about their start. Some Pythons tell of instructions from the next trace on.
     Gate(pool.workers).open()
     interrupted(0, pool.limit)
@@ -505,9 +508,9 @@ def test_forks_while_other_threads_hash(pool: Pool) -> None:
 
 
 EXIT = """
-import _thread, atexit, hashlib
+import atexit, hashlib
 from fastio.io import hashing
-pool = hashing.Pool(lambda: _thread.start_new_thread)
+pool = hashing.Pool()
 piece = bytes(1 << 20)
 ours = hashing.BackgroundHash(hashlib.sha512(), pool)
 def last():

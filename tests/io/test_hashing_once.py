@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastio.concurrency import native
+from fastio.concurrency.events import NativeEvent
 from fastio.counters import Tally
 from fastio.io import hashing_once, libcrypto
 from fastio.io.hashing import BackgroundHash, Pool
@@ -27,7 +27,9 @@ PIECES_OF = {size: [DATA[at : at + size] for at in range(0, len(DATA), size)] fo
 
 @pytest.fixture
 def pool() -> Pool:
-    return Pool(native.start_new_thread)
+    pool = Pool()
+    pool.new_event = NativeEvent
+    return pool
 
 
 @pytest.fixture(autouse=True)

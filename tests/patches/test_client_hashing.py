@@ -19,8 +19,7 @@ pytest.importorskip("requests", reason="requests is not installed: pip install f
 
 import fastio  # noqa: E402
 from fastio.concurrency import native  # noqa: E402
-from fastio.io.hashing import BATCH  # noqa: E402
-from fastio.io.hashing_pool import pool  # noqa: E402
+from fastio.io.hashing import BATCH, pool  # noqa: E402
 from tests.concurrency.gate import Gate  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.io import hashing_pool
+from fastio.io import hashing
 from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, BackgroundHash
 from tests.child import tile
 from tests.outcome import until
@@ -48,8 +48,8 @@ def run(hashes: list[Any], calls: list[Any]) -> list[Any]:
 @given(algorithms=st.lists(st.sampled_from(ALGORITHMS), min_size=1, max_size=3), calls=st.lists(CALLS, max_size=8))
 def test_the_same_as_hashlib(algorithms: list[str], calls: list[Any]) -> None:
     stock = [hashlib.new(algorithm, usedforsecurity=False) for algorithm in algorithms]
-    ours = [BackgroundHash(hash.copy(), hashing_pool.pool) for hash in stock]
+    ours = [BackgroundHash(hash.copy(), hashing.pool) for hash in stock]
     assert run(ours, calls) == run(stock, calls)
     # A thread counts a job as finished just after whoever waited for it has gone on.
-    until(lambda: not hashing_pool.pool.load(), lambda: time.sleep(0.01))
-    assert not hashing_pool.pool.load()
+    until(lambda: not hashing.pool.load(), lambda: time.sleep(0.01))
+    assert not hashing.pool.load()

@@ -23,8 +23,7 @@ from glance_store.common import utils
 import fastio
 from fastio.concurrency import events, native
 from fastio.concurrency.events import NativeEvent
-from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash
-from fastio.io.hashing_pool import pool
+from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash, pool
 from tests.child import tile
 from tests.concurrency.gate import Gate
 from tests.conftest import MONKEY_PATCHED, needs_eventlet

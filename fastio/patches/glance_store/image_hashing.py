@@ -18,7 +18,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.io import hashing_once
-from fastio.io.hashing_pool import pool
+from fastio.io.hashing import pool
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fastio import counters
-from fastio.io.hashing import BackgroundHash
-from fastio.io.hashing_pool import pool
+from fastio.io.hashing import BackgroundHash, pool
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Layer, Patch, Target
 
