@@ -116,7 +116,7 @@ except BrokenPipeError:
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the process is a fresh one, the same as without TEST_EVENTLET")
-@pytest.mark.skipif(not reached(EVENTLET, ("0.35",)), reason=f"eventlet {EVENTLET} does not spin yet")
+@pytest.mark.skipif(not reached(f"eventlet {EVENTLET}", ("0.35",)), reason=f"eventlet {EVENTLET} does not spin yet")
 def test_upstream_still_spins(run_python: Any) -> None:
     """When this fails upstream has mended it, and the fix can go."""
     with pytest.raises(subprocess.TimeoutExpired):
