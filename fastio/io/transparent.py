@@ -53,8 +53,17 @@ def special(name: str) -> Callable[..., Any]:
 
 def class_for(base: type[Transparent], data: Any) -> Any:
     """The subclass of ``base`` that has those of its ``METHODS`` that ``data`` has, and that it has not itself."""
+    kind = type(data)
+    # Of a class whose metaclass compares in its own way, nothing is remembered.
+    find: Any = _found if type(kind).__hash__ is type.__hash__ else _found.__wrapped__
     # Methods with plain names may be the instance's own.
-    has = [name for name in base.METHODS if hasattr(type(data) if name.startswith("__") else data, name)]
+    return find(base, kind, hasattr(data, "read"), hasattr(data, "close"))
+
+
+@functools.lru_cache(maxsize=64)
+def _found(base: type[Transparent], kind: type, read: bool, close: bool) -> type[Transparent]:
+    own = {"read": read, "close": close}
+    has = [name for name in base.METHODS if own.get(name, hasattr(kind, name))]
     return _class(base, tuple(name for name in has if name not in vars(base)))  # type: ignore[arg-type]
 
 

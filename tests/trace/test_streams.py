@@ -157,6 +157,28 @@ def test_what_data_has_is_looked_for_in_each() -> None:
     assert watched[1].read() == b"read"
 
 
+def test_classes_that_compare_in_their_own_way() -> None:
+    class Same(type):
+        def __eq__(cls, other: object) -> bool:
+            return isinstance(other, Same)
+
+        def __hash__(cls) -> int:
+            return 1
+
+    class Unhashable(type):
+        __hash__ = None  # type: ignore[assignment]
+
+    def method(self: Any) -> Any:
+        return iter((b"iterated",))
+
+    for metaclass in (Same, Unhashable):
+        first = metaclass("first", (), {"__iter__": method})()
+        second = metaclass("second", (), {"__iter__": method, "__len__": lambda self: 7})()
+        found = [Watch(each).data for each in (first, second)]
+        assert [list(each) for each in found] == [[b"iterated"]] * 2
+        assert len(found[1]) == 7 and not hasattr(type(found[0]), "__len__")
+
+
 def test_the_span_is_the_current_one_only_while_the_original_runs() -> None:
     seen = []
 
