@@ -151,6 +151,8 @@ def test_what_is_read(name: str, value: Any, read: Any) -> None:
         ("pipe_size", ("12 parsecs",), ["from 4 KiB to 1 GiB"]),
         ("yield_bytes", (-1, None), ["from 4 KiB to 256 MiB"]),
         ("transfers", ("12 parsecs", 0, 65537, 1.0, True), ["a whole number from 1 to 65536"]),
+        *((name, ("", "/proc/version", "/proc/version/x", "a\0b", 5), ["a directory that can be written to"])
+          for name in ("run_dir", "trace")),
         ("profile", ("fast", 1), ["default or safe"]), ("on_error", ("ignore",), ["refuse or unpatched"]),
         ("store_chunk_sizes",
          ("*=12 parsecs", "s3=256KiB,tape=1MiB", {"s3": 0}, "s3=1MiB,s3=2MiB", "s3", 65536, {3: 65536}),

@@ -156,16 +156,6 @@ def test_nothing_is_imported_from_the_current_directory(command: tuple[str, ...]
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
 
 
-def test_a_service_keeps_its_name(script: Script) -> None:
-    path = script("import os, sys; print(os.getpid(), flush=True); sys.stdin.read()", "glance-api")
-    command = [sys.executable, "-m", "fastio", "run", str(path)]
-    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment()) as process:
-        assert process.stdin and process.stdout and int(process.stdout.readline()) == process.pid
-        found = subprocess.run(["pgrep", "-x", "glance-api"], capture_output=True, text=True, timeout=60).stdout.split()
-        assert str(process.pid) in found
-        process.stdin.close()
-
-
 @pytest.mark.parametrize(
     ("ending", "status", "said"),
     [
@@ -184,18 +174,21 @@ def test_streams_and_the_end_are_the_program_s(ending: str, status: int, said: s
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signals_reach_the_program_itself(script: Script, number: signal.Signals) -> None:
+def test_the_program_has_the_process_its_name_and_its_signals(script: Script, number: signal.Signals) -> None:
     path = script(
         f"""
         import os, signal, sys, time
         signal.signal({int(number)}, lambda *_: os._exit(42))
         print(os.getpid(), flush=True)
         time.sleep(60)
-        """
+        """,
+        "glance-api",
     )
     command = [sys.executable, "-m", "fastio", "run", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdout and int(process.stdout.readline()) == process.pid
+        found = subprocess.run(["pgrep", "-x", "glance-api"], capture_output=True, text=True, timeout=60).stdout.split()
+        assert str(process.pid) in found
         process.send_signal(number)
         assert process.wait(60) == 42
 

@@ -17,9 +17,8 @@ import pytest
 
 import fastio
 from benchmarks.backends.base import reserved_port
-from fastio import config, counters, exporters, run_dir
+from fastio import counters, exporters, run_dir
 from fastio.counters import Reason
-from fastio.errors import SettingError
 from fastio.run_dir import Files, StatusError
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, uwsgi
 from tests.eventually import until
@@ -344,12 +343,6 @@ def test_the_settings_take_effect_and_end(private: Path) -> None:
         assert list(other.iterdir()) == [] and len(list(private.glob("fastio-*"))) == 2
     assert list(private.glob("fastio-*")) == []
     assert counters.wake is None
-
-
-@pytest.mark.parametrize("value", ["", "/proc/version", "/proc/version/x", "a\0b"])
-def test_no_directory(value: str) -> None:
-    with pytest.raises(SettingError, match="^run_dir: .* is not allowed; allowed: a directory"):
-        config.resolve({"run_dir": value}, {}, {})
 
 
 @pytest.mark.parametrize("command", [["status"], ["check"]])

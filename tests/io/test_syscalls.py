@@ -9,19 +9,17 @@ import pytest
 from fastio.io import syscalls
 
 
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EPERM, errno.EACCES, errno.EMFILE, errno.ENOMEM])
-def test_refusals(number: int) -> None:
-    assert syscalls.refused(OSError(number, os.strerror(number)))
-
-
-def test_what_a_c_library_lacks() -> None:
-    assert syscalls.refused(NotImplementedError())
-
-
-@pytest.mark.parametrize("error", [errno.EAGAIN, errno.EPIPE, errno.EIO, errno.EBADF, errno.EINTR, errno.ENOSPC])
-def test_what_came_of_a_call(error: int) -> None:
-    assert not syscalls.refused(OSError(error, os.strerror(error)))
-    assert not syscalls.refused(ValueError())
+@pytest.mark.parametrize(
+    ("errors", "refused"),
+    [
+        ([errno.ENOSYS, errno.EPERM, errno.EACCES, errno.EMFILE, errno.ENOMEM], True),
+        ([errno.EAGAIN, errno.EPIPE, errno.EIO, errno.EBADF, errno.EINTR, errno.ENOSPC], False),
+    ],
+)
+def test_whether_it_cannot_be_made_or_came_to_nothing(errors: list[int], refused: bool) -> None:
+    assert {syscalls.refused(OSError(number, os.strerror(number))) for number in errors} == {refused}
+    # What a C library lacks.
+    assert syscalls.refused(NotImplementedError() if refused else ValueError()) == refused
 
 
 def test_whether_a_descriptor_blocks(pipe: Callable[..., tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
