@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio.config import SETTINGS, Settings
@@ -81,12 +82,32 @@ class Entry(NamedTuple):
         return self.outcome in _LEFT_ALONE or self.outcome is Outcome.SHADOWED and not self.in_effect
 
 
+class Versions(Mapping[str, str]):
+    """The versions of distributions, which are looked up when one is asked for."""
+
+    def __init__(self, look_up: Callable[[], dict[str, str]]) -> None:
+        self._look_up = look_up
+
+    @cached_property
+    def _found(self) -> dict[str, str]:
+        return self._look_up()
+
+    def __getitem__(self, distribution: str) -> str:
+        return self._found[distribution]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class Report(NamedTuple):
     """The entries, the settings in effect, and what else an operator should know."""
 
     entries: Sequence[Entry]
     settings: Settings
-    versions: dict[str, str]
+    versions: Mapping[str, str]
     #: modules and classes that bypass a patch, for example because they took ``Popen`` before ``monkey_patch()``
     late_holders: Sequence[str] = ()
     #: further remarks, for example what has been traced
@@ -121,7 +142,7 @@ class Report(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``fastio status --json`` prints it."""
         return {
-            "versions": self.versions,
+            "versions": dict(self.versions),
             "settings": {
                 setting.name: {
                     "value": _plain(getattr(self.settings, setting.name)),

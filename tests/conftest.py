@@ -150,14 +150,13 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
         monkeypatch.setenv("FASTIO_ALSO", ",".join(also))
     # What was patched in earlier tests is reported otherwise than what was never asked for.
     state.forget()
-    patcher._asked.clear()
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
     config.put_in_force(None)
     config.only_reporting = False
     # Looking at every target takes longer than many a test. These outcomes are only of what is wanted or switched on.
-    touched = any(each.wanted for each in state._records.values()) or any(each.layers for each in hooks._hooks.values())
+    touched = state.STATE.wanted or any(each.layers for each in hooks._hooks.values())
     left = [
         f"{entry.name} ({entry.target}): {entry.outcome.value}"
         for entry in (fastio.status().entries if touched else ())

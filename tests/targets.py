@@ -67,19 +67,12 @@ def can_be_applied(patch: Patch, target: Target) -> bool:
 
 def not_needed(name: str) -> bool:
     """Whether upstream does here by itself what the patch ``name`` is for."""
-    (patch,) = registry.select(name)
-    return not any(target.needed_under() for target in patch.targets)
+    return not any(target.needed_under() for target in registry.load(name).targets)
 
 
 def exchange(patch: Patch, other: Patch, monkeypatch: Any) -> None:
     """Have the registry say ``other`` where it says ``patch``."""
-    patches, on_demand = registry.patches(), registry.on_demand
-
-    def exchanged(those: tuple[Patch, ...]) -> tuple[Patch, ...]:
-        return tuple(other if each == patch else each for each in those)
-
-    monkeypatch.setattr(registry, "patches", lambda: exchanged(patches))
-    monkeypatch.setattr(registry, "on_demand", lambda setting: exchanged(on_demand(setting)))
+    monkeypatch.setitem(registry._loaded, patch.name, other)
 
 
 def function_at(target: Target, attribute: str, key: str) -> Any:

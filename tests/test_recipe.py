@@ -64,6 +64,8 @@ SETUP = """
     sys.path[:0] = [sys.argv[2], str(root / "site")]
     import fastio.patches
     fastio.patches.__path__.append(str(root / "patches"))
+    from fastio.patching import registry
+    registry.TABLE += (registry.Listed("madeup_add", "madeup"), registry.Listed("fix_madeup", "madeup"))
     from benchmarks.tools import fingerprints
     fingerprints.TABLE = root / "table.json"
     from fastio.patching import known_code

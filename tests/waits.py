@@ -22,10 +22,6 @@ WAITING = frozenset({
 #: Calls that only have the name: of a function of ours, or of a setting.
 NOT_WAITING = {
     ("patching/exclusive.py:Exclusive.change", "self.run(work)"): "see its module",
-    ("patching/patcher.py:_choose",
-     "registry.select(names, settings.disabled, settings.also, settings.profile)"): "names of patches",
-    ("patching/patcher.py:_select_known",
-     "registry.select([name for name in asked if name not in on_demand])"): "names of patches",
     ("trace/wsgi.py:traced.trace", "_Request(environ, *names).run(application, start_response)"): "the application",
     ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, counts)"): "see _popen.communicate",

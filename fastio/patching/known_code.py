@@ -10,11 +10,11 @@ Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target
 
 from __future__ import annotations
 
-import ast
-import hashlib
+# The nodes of syntax trees alone: ast, as hashlib and linecache, takes longer to import than what is done here.
+import _ast as ast
+import importlib
 import json
-import linecache
-import pkgutil
+import os
 import re
 import sys
 import weakref
@@ -79,10 +79,7 @@ class Known(NamedTuple):
 @cache
 def table() -> dict[str, dict[str, str]]:
     """``{"module:qualified.name": {hash: releases}}``, as generated; releases are ``eventlet 0.37.0 0.38.2``."""
-    # importlib.resources would do the same, and bring 30 modules with it.
-    text = pkgutil.get_data("fastio.patching", "fingerprints.json")
-    assert text is not None
-    return json.loads(text)
+    return json.loads(__loader__.get_data(os.path.join(os.path.dirname(__file__), "fingerprints.json")))
 
 
 def is_known_python() -> bool:
@@ -164,14 +161,24 @@ def hash_of(function: FunctionType) -> str | None:
 
 def spell(node: Function) -> str:
     """A function's syntax tree as text, without the defaults of its arguments and without the docstring."""
-    arguments = ast.arguments(**{**dict(ast.iter_fields(node.args)), "defaults": [], "kw_defaults": []})
+    arguments = ast.arguments(**{**dict(_fields(node.args)), "defaults": [], "kw_defaults": []})
     return f"{type(node).__name__}({_spell(arguments)},{_spell(_without_docstring(node.body))})"
 
 
 def hash_tree(spelled: str, defaults: Defaults) -> str:
     """The hash of a function with that syntax tree and these defaults."""
     positional, keyword = defaults
-    return hashlib.sha256((spelled + repr((tuple(positional), sorted(keyword.items())))).encode()).hexdigest()[:16]
+    return _sha256()((spelled + repr((tuple(positional), sorted(keyword.items())))).encode()).hexdigest()[:16]
+
+
+@cache
+def _sha256() -> Any:
+    """As of hashlib, which loads OpenSSL."""
+    try:
+        return importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:
+        # A Python that was built without it has OpenSSL's.
+        return importlib.import_module("hashlib").sha256
 
 
 def defaults(function: FunctionType) -> Defaults:
@@ -196,9 +203,7 @@ def source(function: FunctionType) -> Function | None:
     the code that the function has.
     """
     code = function.__code__
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    for text in _texts(function, lines):
+    for text in _texts(function, _read(function)):
         made = {}
         for only_tree in (ast.PyCF_ONLY_AST, 0):
             flags = code.co_flags & _FUTURE | only_tree
@@ -208,9 +213,35 @@ def source(function: FunctionType) -> Function | None:
                 break
         else:
             if any(each == code for each in codes(made[0])):
-                nodes = ast.walk(made[ast.PyCF_ONLY_AST])
-                return next(node for node in nodes if _begins(node, code.co_firstlineno))
+                return next(node for node in _walk(made[ast.PyCF_ONLY_AST]) if _begins(node, code.co_firstlineno))
     return None
+
+
+def _read(function: FunctionType) -> list[bytes]:
+    """The lines of the file that the function is from, which may be in an archive."""
+    path = function.__code__.co_filename
+    try:
+        with open(path, "rb") as file:
+            return file.read().splitlines(keepends=True)
+    except (OSError, ValueError):
+        loader = function.__globals__.get("__loader__")
+    try:
+        return loader.get_data(path).splitlines(keepends=True)  # type: ignore[union-attr]
+    except (AttributeError, OSError):
+        return []
+
+
+def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    return ((name, getattr(node, name)) for name in node._fields if hasattr(node, name))
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a syntax tree, those above before those within."""
+    nodes = [node]
+    for each in nodes:
+        for _, value in _fields(each):
+            nodes += (child for child in (value if type(value) is list else [value]) if isinstance(child, ast.AST))
+    return iter(nodes)
 
 
 def _begins(node: ast.AST, line: int) -> TypeGuard[Function]:
@@ -218,7 +249,7 @@ def _begins(node: ast.AST, line: int) -> TypeGuard[Function]:
     return isinstance(node, Function) and line == min(each.lineno for each in (node, *node.decorator_list))
 
 
-def _texts(function: FunctionType, lines: list[str]) -> Iterator[str]:
+def _texts(function: FunctionType, lines: list[bytes]) -> Iterator[bytes]:
     """Texts that have the function at its line: the function alone, which is compiled in a moment, then the module."""
     code = function.__code__
     first = code.co_firstlineno - 1
@@ -227,21 +258,21 @@ def _texts(function: FunctionType, lines: list[str]) -> Iterator[str]:
     margin = len(lines[first]) - len(lines[first].lstrip())
     # Compilers ask whether a name was imported.
     imported = [name for name in code.co_names if type(function.__globals__.get(name)) is ModuleType]
-    above = [f"import {', '.join(imported)}\n" if imported else "\n", *["\n"] * (first - 1)]
+    above = [f"import {', '.join(imported)}\n".encode() if imported else b"\n", *[b"\n"] * (first - 1)]
     if margin:
         # A method has another meaning for private names, and for super(), than a function has.
         owner = getattr(code, "co_qualname", function.__qualname__).split(".")[-2:][0]
-        above[-1] = f"class {owner}:\n"
+        above[-1] = f"class {owner}:\n".encode()
     last = max(line for each in codes(code) for _, _, line in each.co_lines() if line)
     if len(above) == first:
         ends = (end for end in range(last, len(lines)) if _is_outside(lines[end], margin))
-        yield from ("".join([*above, *lines[first:end]]) for end in islice(chain(ends, [len(lines)]), 3))
-    yield "".join(lines)
+        yield from (b"".join([*above, *lines[first:end]]) for end in islice(chain(ends, [len(lines)]), 3))
+    yield b"".join(lines)
 
 
-def _is_outside(line: str, margin: int) -> bool:
+def _is_outside(line: bytes, margin: int) -> bool:
     text = line.lstrip()
-    return bool(text) and not text.startswith("#") and len(line) - len(text) <= margin
+    return bool(text) and not text.startswith(b"#") and len(line) - len(text) <= margin
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -265,7 +296,7 @@ def _spell(value: Any) -> str:
         return f"[{','.join(map(_spell, value))}]"
     if not isinstance(value, ast.AST):
         return ascii(value)
-    fields = {name: field for name, field in ast.iter_fields(value) if name not in _IGNORED}
+    fields = {name: field for name, field in _fields(value) if name not in _IGNORED}
     if not fields.get("is_lazy", True):
         # Only Python 3.15 and later say of an import that it is not lazy.
         del fields["is_lazy"]

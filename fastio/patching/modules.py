@@ -28,10 +28,11 @@ def why_absent(module: str) -> str | None:
     return _absent.get(module)
 
 
-def look_for(targets: Iterable[Target]) -> None:
-    """Note of the targets' modules that are not imported why they cannot be, if so."""
+def look_for(targets: Iterable[Target], libraries: Iterable[str] = ()) -> None:
+    """Note of libraries, and of targets' modules, that are not imported why they cannot be, if so."""
     specs: dict[str, ModuleSpec | None] = {}
-    for module in dict.fromkeys(module for target in targets for module in missing(target)):
+    wanted = (*libraries, *(module for target in targets for module in missing(target)))
+    for module in dict.fromkeys(module for module in wanted if module not in sys.modules):
         top = module.partition(".")[0]
         if module == "subprocess":
             importlib.import_module(module)

@@ -6,6 +6,7 @@ function and our function is switched on, whatever was called before.
 
 import contextlib
 import functools
+import importlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -16,13 +17,12 @@ from fastio.patching import distributions, holders, hooks, known_code, modules, 
 from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
-from fastio.report import Entry, Outcome, Report
+from fastio.report import Entry, Outcome, Report, Versions
 from fastio.version import VERSION
 
 #: The records, the hooks and the settings in force change by one thread at a time.
 _turns = Exclusive()
-#: Settings that have asked for patches in this process.
-_asked: set[str] = set()
+_STATE = state.STATE
 
 
 class _Call(NamedTuple):
@@ -34,8 +34,8 @@ class _Call(NamedTuple):
     #: those of the service, by default the ones given last
     options: config.Options | None
 
-    def resolve(self) -> tuple[config.Settings, list[Patch]]:
-        """The settings that the call asks for, and its patches, whose modules are imported."""
+    def resolve(self) -> tuple[config.Settings, list[str]]:
+        """The settings that the call asks for, and the names of its patches."""
         settings = _resolve(self.arguments, options=self.options)
         return settings, _choose(self.names, settings)
 
@@ -92,7 +92,7 @@ def stand_back(why: str) -> None:
 
     def change() -> None:
         config.put_in_force(settings)
-        _switch_off(_known())
+        _switch_off([*_STATE.wanted])
         _end_those_without_patches()
 
     _turns.change(change)
@@ -127,8 +127,7 @@ def _apply(call: _Call) -> tuple[Report, _Change | None]:
     _prepare(chosen)
     change = _turns.change(lambda: _apply_alone(call))
     if change is None:
-        entries = [state.entry(patch, target, Outcome.WAITING, _LATER) for patch in chosen for target in patch.targets]
-        return _report(entries, settings), None
+        return _report([Entry(name, "", Outcome.WAITING, _LATER) for name in chosen], settings), None
     report = _report(change.entries, change.settings)
     if change.refused:
         raise PatchError(report)
@@ -148,30 +147,26 @@ def _apply_alone(call: _Call) -> _Change:
     # Another thread may have changed the options since they were looked at first.
     settings, chosen = call.resolve()
     settings_before, options_before = config.in_force(), config.options()
-    wanted_before = {patch.name for patch in _known() if state.is_wanted(patch)}
+    wanted_before = {*_STATE.wanted}
     for setting in _asking(settings):
         # Before anything is changed: it may refuse.
-        _asked.add(setting)
+        _STATE.asked.add(setting)
         if not config.only_reporting:
             registry.demanded(setting).begin(settings)
 
     config.put_in_force(settings)
     config.put_options(options_before if call.options is None else call.options)
     _take_back_what_is_not_accepted()
-    for patch in chosen:
-        if call.names is not None and patch.name not in settings.also:
-            for record in state.records(patch):
-                record.named = True
-    disabled = [patch for patch in _known() if state.is_wanted(patch) and not _allowed(settings, patch)]
+    disabled = [name for name in _STATE.wanted if name not in chosen and not _allowed(settings, name)]
     _switch_off(disabled)
     _end_those_without_patches(_asking(settings))
-    entries = _look_at(disabled)
-    for patch in chosen:
-        for record in state.records(patch):
-            record.wanted = True
-        entries += [_apply_target(patch, target) for target in patch.targets]
+    entries = _look_at([name for name in disabled if name in _loaded()])
+    for name in chosen:
+        named = call.names is not None and name not in settings.also
+        _STATE.wanted[name] = named or _STATE.wanted.get(name, False)
+        entries += _apply_patch(name)
 
-    added = frozenset(patch.name for patch in chosen if patch.name not in wanted_before)
+    added = frozenset(chosen).difference(wanted_before)
     change = _Change(entries, settings, added, settings_before, options_before, refused=False)
     if call.strict and any(entry.left_alone for entry in entries):
         _take_back(change)
@@ -181,7 +176,7 @@ def _apply_alone(call: _Call) -> _Change:
 
 def _take_back(change: _Change) -> None:
     """Have everything as it was before that call."""
-    _switch_off([patch for patch in _known() if patch.name in change.added])
+    _switch_off(change.added)
     _end_those_without_patches()
     config.put_in_force(change.settings_before)
     config.put_options(change.options_before)
@@ -190,14 +185,14 @@ def _take_back(change: _Change) -> None:
 
 def _take_back_what_is_not_accepted() -> None:
     """Take back what is at code that only an earlier ``accept_code`` has accepted."""
-    for patch in _known():
+    for patch in registry.loaded():
         for target in patch.targets:
             hook = hooks.get(target)
             if hook is not None and patch.name in hook.layers and not hook.upstream[patch.name].is_accepted:
                 _remove(patch, target, hook)
 
 
-def _revert_alone(chosen: Sequence[Patch]) -> list[Entry]:
+def _revert_alone(chosen: Sequence[str]) -> list[Entry]:
     _switch_off(chosen)
     _end_those_without_patches()
     return _look_at(chosen)
@@ -206,13 +201,13 @@ def _revert_alone(chosen: Sequence[Patch]) -> list[Entry]:
 # Which patches
 
 
-def _choose(names: str | Sequence[str] | None, settings: config.Settings) -> list[Patch]:
-    """The patches that are to be applied."""
-    chosen = registry.select(names, settings.disabled, settings.also, settings.profile)
+def _choose(names: str | Sequence[str] | None, settings: config.Settings) -> list[str]:
+    """The names of the patches that are to be applied."""
+    chosen = registry.choose(names, settings.disabled, settings.also, settings.profile)
     if not settings.enabled:
         return []
-    on_demand = [patch for setting in _asking(settings) for patch in registry.on_demand(setting)]
-    return chosen + [patch for patch in on_demand if _allowed(settings, patch)]
+    on_demand = (patch.name for setting in _asking(settings) for patch in registry.on_demand(setting))
+    return chosen + [name for name in on_demand if _allowed(settings, name)]
 
 
 def _asking(settings: config.Settings) -> list[str]:
@@ -220,30 +215,37 @@ def _asking(settings: config.Settings) -> list[str]:
     return [setting for setting in registry.ON_DEMAND if settings.enabled and getattr(settings, setting)]
 
 
-def _allowed(settings: config.Settings, patch: Patch) -> bool:
+def _allowed(settings: config.Settings, name: str) -> bool:
     """Whether the settings let the patch be in force."""
-    if patch.setting:
+    listed = registry.listed().get(name)
+    if listed is None:
+        patch = registry.load(name)
         asked_for = patch.setting in _asking(settings) and (not patch.only_with or getattr(settings, patch.only_with))
-        return asked_for and patch.name not in settings.disabled
-    asked_for = patch.in_profile(settings.profile) or patch.name in settings.also or state.is_named(patch)
-    return settings.enabled and asked_for and not {patch.name, registry.ALL} & set(settings.disabled)
+        return asked_for and name not in settings.disabled
+    asked_for = listed.in_profile(settings.profile) or name in settings.also or _STATE.wanted.get(name, False)
+    return settings.enabled and asked_for and not {name, registry.ALL} & set(settings.disabled)
 
 
-def _known() -> list[Patch]:
-    """All patches, those on demand only if they have been asked for in this process."""
-    on_demand = (patch for setting in registry.ON_DEMAND if setting in _asked for patch in registry.on_demand(setting))
-    return [*registry.patches(), *on_demand]
+def _known() -> list[str]:
+    """The names of all patches, those on demand only if they have been asked for in this process."""
+    on_demand = (setting for setting in registry.ON_DEMAND if setting in _STATE.asked)
+    return [*registry.names(), *(patch.name for setting in on_demand for patch in registry.on_demand(setting))]
 
 
-def _select_known(names: str | Sequence[str] | None) -> list[Patch]:
-    """The patches of those names (None: all), among them those on demand that have been asked for."""
+def _loaded(names: Iterable[str] | None = None) -> dict[str, Patch]:
+    """The patches of these names (None: all) that are imported, by name, in the order of application."""
+    return {patch.name: patch for patch in registry.loaded() if names is None or patch.name in names}
+
+
+def _select_known(names: str | Sequence[str] | None) -> list[str]:
+    """Those names (None: all of them), among them of those on demand that have been asked for."""
     known = _known()
     if names is None:
         return known
     asked = [names] if isinstance(names, str) else names
     on_demand = set(registry.all_names()) - set(registry.names())
-    chosen = registry.select([name for name in asked if name not in on_demand])
-    return [patch for patch in known if patch in chosen or patch.name in asked]
+    chosen = registry.choose([name for name in asked if name not in on_demand])
+    return [name for name in known if name in chosen or name in asked]
 
 
 def _resolve(
@@ -287,12 +289,17 @@ def _check_names(settings: config.Settings) -> None:
 
 def _end_those_without_patches(asking: Sequence[str] = ()) -> None:
     """End what was begun for settings of which no patch is wanted any more, but not for those that are ``asking``."""
-    for setting in _asked.difference(asking):
-        if not any(map(state.is_wanted, registry.on_demand(setting))):
+    for setting in _STATE.asked.difference(asking):
+        if not any(patch.name in _STATE.wanted for patch in registry.on_demand(setting)):
             registry.demanded(setting).end()
 
 
 # One target
+
+
+def _apply_patch(name: str) -> list[Entry]:
+    patch = _loaded([name]).get(name)
+    return [state.unloaded(name)] if patch is None else [_apply_target(patch, target) for target in patch.targets]
 
 
 def _apply_target(patch: Patch, target: Target) -> Entry:
@@ -326,17 +333,18 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         return state.look(patch, target)
 
 
-def _switch_off(patches: Sequence[Patch]) -> None:
+def _switch_off(names: Iterable[str]) -> None:
     """Take the patches back, the last one first, and forget that they were asked for."""
-    for patch in reversed(patches):
+    for patch in reversed(_loaded(names).values()):
         for target in reversed(patch.targets):
             record = state.record(patch, target)
-            record.wanted = record.named = False
             record.failure = ""
             hook = hooks.get(target)
             if hook is not None:
                 record.taken_back |= patch.name in hook.layers
                 _remove(patch, target, hook)
+    for name in names:
+        _STATE.wanted.pop(name, None)
 
 
 def _remove(patch: Patch, target: Target, hook: Hook) -> None:
@@ -350,13 +358,37 @@ def _remove(patch: Patch, target: Target, hook: Hook) -> None:
 # Modules
 
 
-def _prepare(patches: Sequence[Patch]) -> None:
+def _prepare(names: Sequence[str]) -> None:
     """All that cannot be done with the lock held: what is imported, or looks for what can be."""
-    for patch in patches:
+    _load(names)
+    for patch in _loaded(names).values():
         for target in patch.targets:
             modules.wait_for_imports(target)
-    _look_for_modules(patches)
-    for patch in patches:
+    _look_for_modules(names)
+    _await_modules(names)
+
+
+def _load(names: Iterable[str]) -> None:
+    """Import the patches whose libraries are imported."""
+    importlib.import_module("subprocess")
+    for name, listed in registry.listed().items():
+        if name in names and listed.library in sys.modules:
+            registry.load(name)
+
+
+def _look_for_modules(names: Iterable[str]) -> None:
+    loaded = _loaded(names)
+    libraries = (registry.listed()[name].library for name in names if name not in loaded)
+    modules.look_for((target for patch in loaded.values() for target in patch.targets), libraries)
+
+
+def _await_modules(names: Iterable[str]) -> None:
+    """Have what is missing applied once it is imported."""
+    loaded = _loaded(names)
+    for name in names:
+        if name not in loaded and modules.why_absent(library := registry.listed()[name].library) is None:
+            modules.await_import(library, _imported)
+    for patch in loaded.values():
         for target in patch.targets:
             blocked = state.blocked(patch, target)
             if blocked is not None and blocked.outcome is Outcome.WAITING:
@@ -364,21 +396,27 @@ def _prepare(patches: Sequence[Patch]) -> None:
                     modules.await_import(module, _imported)
 
 
-def _look_for_modules(patches: Iterable[Patch]) -> None:
-    modules.look_for(target for patch in patches for target in patch.targets)
-
-
 def _imported(module: str) -> None:
     """The thread has the import lock of ``module``, so it must not wait for ours."""
-    concerned = [(patch, target) for patch in _known() for target in patch.targets if module in target.modules]
+    of_library = [name for name, listed in registry.listed().items() if listed.library == module]
+    if wanted := [name for name in of_library if name in _STATE.wanted]:
+        _load(wanted)
+    concerned = [
+        (patch, target)
+        for patch in registry.loaded()
+        for target in patch.targets
+        if patch.name in wanted or module in target.modules
+    ]
     # They may need other modules besides.
-    _look_for_modules(patch for patch, _ in concerned if state.is_wanted(patch))
+    names = {patch.name for patch, _ in concerned if patch.name in _STATE.wanted}
+    _look_for_modules(names)
+    _await_modules(names)
     _turns.leave(lambda: _apply_imported(concerned))
 
 
 def _apply_imported(concerned: Sequence[tuple[Patch, Target]]) -> None:
     for patch, target in concerned:
-        if state.is_wanted(patch):
+        if patch.name in _STATE.wanted:
             entry = _apply_target(patch, target)
             _log(log.WARNING if entry.left_alone else log.DEBUG, entry)
 
@@ -386,19 +424,32 @@ def _apply_imported(concerned: Sequence[tuple[Patch, Target]]) -> None:
 # What is told
 
 
-def _look_at(patches: Sequence[Patch]) -> list[Entry]:
-    return [state.look(patch, target) for patch in patches for target in patch.targets]
+def _look_at(names: Iterable[str]) -> list[Entry]:
+    loaded = _loaded()
+    return [
+        entry
+        for name in names
+        for entry in (
+            [state.look(loaded[name], target) for target in loaded[name].targets]
+            if name in loaded
+            else [state.unloaded(name)]
+        )
+    ]
 
 
 def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -> Report:
     """``settings`` are those that the entries are about, by default the ones in force."""
-    versions = {"fastio": VERSION, known_code.CPYTHON: sys.version.partition(" ")[0]}
-    for requirement in map(registry.Requirement, registry.libraries().values()):
-        versions[requirement.distribution] = distributions.version(requirement.distribution) or "absent"
-    notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]
-    notes += [note for patch in _known() if state.is_wanted(patch) for note in patch.notes()]
+    notes = [note for setting in registry.ON_DEMAND if setting in _STATE.asked for note in registry.demanded(setting).notes()]
+    notes += [note for patch in registry.loaded() if patch.name in _STATE.wanted for note in patch.notes()]
     notes += config.unknown()
-    return Report(entries, settings or config.effective(), versions, holders.late_holders(), notes)
+    return Report(entries, settings or config.effective(), Versions(_versions), holders.late_holders(), notes)
+
+
+def _versions() -> dict[str, str]:
+    found = {"fastio": VERSION, known_code.CPYTHON: sys.version.partition(" ")[0]}
+    for requirement in map(registry.Requirement, registry.libraries().values()):
+        found[requirement.distribution] = distributions.version(requirement.distribution) or "absent"
+    return found
 
 
 def _log(level: int, entry: Entry) -> None:

@@ -1,7 +1,7 @@
 """What a patch is, and the table of all of them.
 
-Whoever adds a target adds one module to a library's folder in ``fastio.patches`` that declares a ``PATCH``; it is found
-there. Modules whose names begin with an underscore are shared by those of their folder.
+A patch is a module in a library's folder in ``fastio.patches`` that declares a ``PATCH``, and a line in ``TABLE``. It is
+imported once its library is. Modules whose names begin with an underscore are shared by those of their folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio.config import PROFILES, SAFE
@@ -50,6 +50,9 @@ PATCHES = "fastio.patches"
 #: The folder has ``begin(settings)``, called before its patches are applied and again with other settings, ``end()``,
 #: called once they are all taken back, and ``notes()``, what a report says besides.
 ON_DEMAND = {"trace": "fastio.trace.instrumentation"}
+
+#: Libraries that patches of others work on, besides those of the table.
+_OTHERS = ("requests", "swiftclient")
 
 #: In ``disabled``: all patches but those that a setting asks for.
 ALL = "all"
@@ -254,17 +257,12 @@ class Patch(NamedTuple):
     summary: str
     layer: Layer
     targets: Sequence[Target]
-    #: names of patches of its layer that it sits on top of, where they work on the same attribute
-    after: Sequence[str] = ()
     #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
     #: a setting without which a patch on demand is not applied
     only_with: str = ""
     #: releases that have not got what it puts right or makes fast: requirements of PEP 508, such as ``glance < 32``
     not_needed_in: Sequence[str] = ()
-    #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
-    #: is applied only where it is named, or the setting ``also`` asks for it
-    default: bool = True
     #: what programs may notice of it besides time, memory and threads, sizes of chunks and pipes, and when others run;
     #: one sentence. The profile ``safe`` leaves out a patch that has one
     changes: str = ""
@@ -274,10 +272,6 @@ class Patch(NamedTuple):
     #: what a report says besides, while the patch is wanted
     notes: Callable[[], list[str]] = list
 
-    def in_profile(self, profile: str) -> bool:
-        """Whether ``patch()`` without names applies it in that profile."""
-        return self.default and not (profile == SAFE and self.changes)
-
     @property
     def folder(self) -> str:
         return self.module.rpartition(".")[0]
@@ -285,6 +279,11 @@ class Patch(NamedTuple):
     @property
     def name(self) -> str:
         return self.module.rpartition(".")[2]
+
+    @property
+    def default(self) -> bool:
+        """Whether ``patch()`` without names applies it."""
+        return self.name not in outside_the_default()
 
     @property
     def setting(self) -> str:
@@ -327,16 +326,95 @@ def _stated(folder: str) -> str:
         return ""
 
 
-@lru_cache(maxsize=1)
+class Listed(NamedTuple):
+    """A patch in the table, which need not be imported to know of it."""
+
+    name: str
+    #: its folder, which has the name of the library
+    library: str
+    #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
+    #: is applied only where it is named, or the setting ``also`` asks for it
+    default: bool = True
+    #: whether the patch says what programs may notice of it
+    changes: bool = False
+
+    def in_profile(self, profile: str) -> bool:
+        """Whether ``patch()`` without names applies it in that profile."""
+        return self.default and not (profile == SAFE and self.changes)
+
+
+#: The patches but those that a setting asks for, in the order of application: layer by layer, and those of a layer that
+#: work on the same attribute each on top of the ones before it.
+TABLE = (
+    Listed("green_communicate", "eventlet"),
+    Listed("green_pipe", "eventlet", changes=True),
+    Listed("green_sendall", "eventlet"),
+    Listed("green_wait", "eventlet"),
+    Listed("store_filesystem", "glance_store"),
+    Listed("glance_cache", "glance"),
+    Listed("glance_imports", "glance"),
+    Listed("glance_sendfile", "glance", changes=True),
+    Listed("glance_slow_clients", "glance", default=False, changes=True),
+    Listed("glance_uploads", "glance"),
+    Listed("image_hashing", "glance_store"),
+    Listed("s3_client", "glance_store", changes=True),
+    Listed("s3_singlepart", "glance_store"),
+    Listed("store_cinder", "glance_store"),
+    Listed("store_http", "glance_store"),
+    Listed("store_rbd", "glance_store"),
+    Listed("store_s3", "glance_store"),
+    Listed("store_swift", "glance_store"),
+    Listed("store_vmware", "glance_store"),
+    Listed("glanceclient_hashing", "glanceclient"),
+    Listed("openstacksdk_download", "openstack"),
+    Listed("openstacksdk_hashing", "openstack"),
+    Listed("oslo_spawn", "oslo_concurrency", changes=True),
+    Listed("communicate", "subprocess"),
+    Listed("wait", "subprocess"),
+    Listed("urllib3_blocks", "urllib3"),
+    Listed("urllib3_sendfile", "urllib3", changes=True),
+    Listed("fix_green_pipelines", "eventlet", changes=True),
+    Listed("fix_green_encoding", "eventlet", changes=True),
+    Listed("fix_green_epipe", "eventlet", changes=True),
+    Listed("fix_green_exceptions", "eventlet", changes=True),
+    Listed("fix_cinder_read_errors", "glance_store", changes=True),
+    Listed("fix_swift_last_segment", "glance_store", changes=True),
+    Listed("fix_wait_poll", "subprocess", changes=True),
+    Listed("image_fairness", "glance_store"),
+)
+
+#: The patches that were imported, by name.
+_loaded: dict[str, Patch] = {}
+
+
+def listed() -> dict[str, Listed]:
+    """The table, by the names of the patches."""
+    return {each.name: each for each in TABLE}
+
+
+def load(name: str) -> Patch:
+    """The patch of that name, which is imported."""
+    if name not in _loaded:
+        found = listed().get(name)
+        folders = [f"{PATCHES}.{found.library}"] if found else ON_DEMAND.values()
+        (folder,) = (folder for folder in folders if found or name in _names_in(folder))
+        _loaded[name] = importlib.import_module(f"{folder}.{name}").PATCH
+    return _loaded[name]
+
+
+def loaded() -> list[Patch]:
+    """The patches that were imported, in the order of application."""
+    return [_loaded[name] for name in all_names() if name in _loaded]
+
+
 def patches() -> tuple[Patch, ...]:
-    """All patches in the order of application, those left out that a setting asks for."""
-    return in_order(importlib.import_module(name).PATCH for name in module_names())
+    """All patches in the order of application, those left out that a setting asks for; they are imported."""
+    return tuple(map(load, names()))
 
 
-@cache
 def on_demand(setting: str) -> tuple[Patch, ...]:
     """The patches that the setting asks for, which are imported, in the order of application."""
-    return in_order(importlib.import_module(f"{ON_DEMAND[setting]}.{name}").PATCH for name in _names_on_demand(setting))
+    return tuple(map(load, _names_in(ON_DEMAND[setting])))
 
 
 def demanded(setting: str) -> Any:
@@ -345,26 +423,12 @@ def demanded(setting: str) -> Any:
 
 
 @cache
-def _names_on_demand(setting: str) -> tuple[str, ...]:
-    """Their names, from the files' alone."""
-    root, *parts = ON_DEMAND[setting].split(".")
-    paths = [os.path.join(path, *parts) for path in sys.modules[root].__path__]
-    return tuple(name for name in _modules_in(paths) if not name.startswith("_"))
-
-
-def in_order(given: Iterable[Patch]) -> tuple[Patch, ...]:
-    """The patches layer by layer, each after those that it names, else in the order of their modules' names."""
-    by_name = {patch.name: patch for patch in sorted(given, key=lambda patch: (patch.layer, patch.module))}
-    placed: dict[str, Patch] = {}
-
-    def place(patch: Patch) -> None:
-        for name in patch.after:
-            place(by_name[name])
-        placed.setdefault(patch.name, patch)
-
-    for patch in by_name.values():
-        place(patch)
-    return tuple(placed.values())
+def _names_in(folder: str) -> tuple[str, ...]:
+    """The names of the patches in a folder, from the files' alone; pkgutil, which tells them, imports inspect."""
+    root, *parts = folder.split(".")
+    paths = (os.path.join(path, *parts) for path in sys.modules[root].__path__)
+    entries = (os.path.splitext(entry) for path in paths for entry in os.listdir(path))
+    return tuple(sorted({name for name, ending in entries if ending in (".py", ".pyc") and not name.startswith("_")}))
 
 
 def all_patches() -> tuple[Patch, ...]:
@@ -375,52 +439,33 @@ def all_patches() -> tuple[Patch, ...]:
 @cache
 def libraries() -> dict[str, str]:
     """What the folders of the libraries require, by the name of the folder; the standard library has nothing."""
-    stated = {folder: _stated(folder) for folder in _within(PATCHES)}
-    return {folder.rpartition(".")[2]: text for folder, text in stated.items() if text}
-
-
-def module_names() -> list[str]:
-    """The modules that declare the patches, those left out that a setting asks for."""
-    return [
-        module
-        for folder in _within(PATCHES)
-        for module in _within(folder)
-        if not module.rpartition(".")[2].startswith("_")
-    ]
-
-
-def _within(package: str) -> list[str]:
-    return [f"{package}.{name}" for name in _modules_in(importlib.import_module(package).__path__)]
-
-
-def _modules_in(paths: Iterable[str]) -> list[str]:
-    """The modules and packages in these directories; pkgutil, which tells them as well, imports inspect for that."""
-    entries = (os.path.splitext(entry) for path in paths for entry in os.listdir(path))
-    return sorted({name for name, ending in entries if ending in ("", ".py", ".pyc") and not name.startswith("__")})
+    found = sorted({*_OTHERS, *(each.library for each in TABLE)})
+    stated = {library: _stated(f"{PATCHES}.{library}") for library in found}
+    return {library: text for library, text in stated.items() if text}
 
 
 def names() -> tuple[str, ...]:
     """The names of all patches in the order of application, those left out that a setting asks for."""
-    return tuple(patch.name for patch in patches())
+    return tuple(each.name for each in TABLE)
 
 
 def all_names() -> tuple[str, ...]:
     """The names of all patches in the order of application, with those that a setting asks for."""
-    return (*names(), *(name for setting in ON_DEMAND for name in _names_on_demand(setting)))
+    return (*names(), *(name for folder in ON_DEMAND.values() for name in _names_in(folder)))
 
 
 def outside_the_default() -> tuple[str, ...]:
     """The names of the patches that ``patch()`` without names leaves out."""
-    return tuple(patch.name for patch in patches() if not patch.default)
+    return tuple(each.name for each in TABLE if not each.default)
 
 
-def select(
+def choose(
     wanted: str | Sequence[str] | None,
     disabled: Sequence[str] = (),
     also: Sequence[str] = (),
     profile: str = PROFILES[0],
-) -> list[Patch]:
-    """The patches named in ``wanted`` (None: those of the profile) and in ``also``, without the disabled ones.
+) -> list[str]:
+    """The names of the patches in ``wanted`` (None: those of the profile) and in ``also``, without the disabled ones.
 
     :raises UnknownPatchError: for a name that does not exist, in any of them
     """
@@ -439,7 +484,7 @@ def select(
         return []
     chosen = {*(wanted or ()), *also}
     return [
-        patch
-        for patch in patches()
-        if (patch.name in chosen or wanted is None and patch.in_profile(profile)) and patch.name not in disabled
+        each.name
+        for each in TABLE
+        if (each.name in chosen or wanted is None and each.in_profile(profile)) and each.name not in disabled
     ]

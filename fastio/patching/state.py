@@ -2,7 +2,6 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterator
 
 from fastio import config
 from fastio.patching import distributions, hooks, known_code, modules, places, registry
@@ -12,46 +11,40 @@ from fastio.report import Entry, Outcome
 
 
 class Record:
-    """What was asked of a target of a patch, and what came of it. What stands there is read from the live objects."""
+    """What came of a target of a patch. What stands there is read from the live objects."""
 
     def __init__(self) -> None:
-        #: asked for and not taken back, also if the target is imported later
-        self.wanted = False
-        #: a call named the patch: it stays when ``also`` does not ask for it any more
-        self.named = False
         #: was applied once and taken back
         self.taken_back = False
         #: why it could not be put together, empty if it could
         self.failure = ""
 
 
-#: By the patch's name and the target's key; only one thread at a time changes it.
-_records: defaultdict[tuple[str, str], Record] = defaultdict(Record)
+class State:
+    """What was asked of the patches; only one thread changes it."""
+
+    def __init__(self) -> None:
+        #: patches that were asked for and not taken back, also if they are imported later; whether a call named them:
+        #: such a patch stays when ``also`` does not ask for it any more
+        self.wanted: dict[str, bool] = {}
+        #: by the patch's name and the target's key
+        self.records: defaultdict[tuple[str, str], Record] = defaultdict(Record)
+        #: settings that have asked for patches
+        self.asked: set[str] = set()
+
+
+#: That of this process.
+STATE = State()
 
 
 def record(patch: Patch, target: Target) -> Record:
     """The record of one of the patch's targets."""
-    return _records[patch.name, target.key]
-
-
-def records(patch: Patch) -> Iterator[Record]:
-    """Those of all its targets."""
-    return (record(patch, target) for target in patch.targets)
-
-
-def is_wanted(patch: Patch) -> bool:
-    """Whether the patch was asked for and not taken back."""
-    return any(each.wanted for each in records(patch))
-
-
-def is_named(patch: Patch) -> bool:
-    """Whether a call has named the patch since it was taken back last."""
-    return any(each.named for each in records(patch))
+    return STATE.records[patch.name, target.key]
 
 
 def forget() -> None:
     """Have everything as in a process that has never asked for a patch; nothing may be applied."""
-    _records.clear()
+    STATE.__init__()  # type: ignore[misc]
 
 
 def entry(
@@ -68,6 +61,17 @@ def entry(
 
 
 _AGAIN = "call fastio.patch() again"
+
+
+def unloaded(name: str) -> Entry:
+    """What is said of a patch whose library is not imported, and that is therefore not imported itself."""
+    library = registry.listed()[name].library
+    absent = modules.why_absent(library)
+    if absent is not None:
+        return Entry(name, library, Outcome.ABSENT, absent)
+    if name in STATE.wanted:
+        return Entry(name, library, Outcome.WAITING, f"{library} is not imported yet")
+    return Entry(name, library, Outcome.OFF, _why_off(name))
 
 
 def blocked(patch: Patch, target: Target) -> Entry | None:
@@ -141,7 +145,7 @@ def look(patch: Patch, target: Target) -> Entry:
         upstream = hook.upstream[patch.name]
         return say(Outcome.APPLIED, str(upstream), in_effect=True, known_by=upstream.by)
     obstacle = blocked(patch, target)
-    if state.wanted:
+    if patch.name in STATE.wanted:
         if obstacle is not None:
             return obstacle
         try:
@@ -155,7 +159,7 @@ def look(patch: Patch, target: Target) -> Entry:
         return obstacle
     if state.taken_back:
         return say(Outcome.REVERTED, _what_is_there(target))
-    return say(Outcome.OFF, _why_off(patch))
+    return say(Outcome.OFF, _why_off(patch.name))
 
 
 def _names(wrappers: tuple[object, ...]) -> str:
@@ -184,14 +188,14 @@ def _what_is_there(target: Target) -> str:
     return "the original is in place"
 
 
-def _why_off(patch: Patch) -> str:
-    settings = config.effective()
+def _why_off(name: str) -> str:
+    settings, listed = config.effective(), registry.listed().get(name)
     if not settings.enabled:
         return f"switched off as a whole by {settings.sources['enabled']}"
-    if patch.name in settings.disabled or registry.ALL in settings.disabled and not patch.setting:
+    if name in settings.disabled or registry.ALL in settings.disabled and listed is not None:
         return f"disabled by {settings.sources['disabled']}"
-    if not patch.default:
-        return f"not in the default; ask for it with also={patch.name}"
-    if not patch.in_profile(settings.profile):
-        return f"not in the profile {settings.profile} of {settings.sources['profile']}: {patch.changes}"
+    if listed is not None and not listed.default:
+        return f"not in the default; ask for it with also={name}"
+    if listed is not None and not listed.in_profile(settings.profile):
+        return f"not in the profile {settings.profile} of {settings.sources['profile']}: {registry.load(name).changes}"
     return "not asked for"

@@ -25,8 +25,7 @@ pytestmark = needs_eventlet
 @pytest.fixture(autouse=True)
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
     import_targets()
-    (patch,) = registry.select(OUTSIDE)
-    exchange(patch, patch._replace(default=False), monkeypatch)
+    monkeypatch.setattr(registry, "TABLE", [each._replace(default=each.name not in OUTSIDE) for each in registry.TABLE])
 
 
 def in_effect() -> set[str]:
@@ -41,8 +40,7 @@ def test_they_are_left_out_and_the_report_says_how_to_get_them(run_python: RunPy
     code = f"""
 import eventlet.green.subprocess, fastio
 from fastio.patching import registry
-patches = tuple(patch._replace(default=patch.name not in {OUTSIDE}) for patch in registry.patches())
-registry.patches = lambda: patches
+registry.TABLE = [each._replace(default=each.name not in {OUTSIDE}) for each in registry.TABLE]
 fastio.patch()
 print(fastio.status().to_json())
 """

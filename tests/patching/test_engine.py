@@ -377,7 +377,7 @@ def test_an_unsupported_version(version: str, tmp_path: pathlib.Path, run_python
 
 
 def named(name: str, key: str) -> tuple[Patch, Target]:
-    (patch,) = registry.select(name)
+    patch = registry.load(name)
     return patch, next(target for target in patch.targets if target.key == key)
 
 
@@ -444,7 +444,7 @@ def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
 
 
 def required(name: str, key: str) -> list[registry.Requirement]:
-    (patch,) = registry.select(name)
+    patch = registry.load(name)
     return list(patch.requirements(next(target for target in patch.targets if target.key == key)))
 
 
@@ -487,7 +487,7 @@ def test_releases_that_have_not_got_what_a_patch_is_for(
     installed: str, outcome: Outcome | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are no problem, so that a strict patch() succeeds there."""
-    (patch,) = registry.select("fix_swift_last_segment")
+    patch = registry.load("fix_swift_last_segment")
     monkeypatch.setattr(distributions, "version", lambda name: installed if name == "glance_store" else "4.0")
     entry = state.blocked(patch, patch.targets[0])
     # glance_store need not be here.
@@ -728,7 +728,7 @@ def test_a_module_that_is_loaded_anew(run_python: RunPython) -> None:
 def declare(monkeypatch: pytest.MonkeyPatch, name: str, **declared: Any) -> None:
     """Have the targets of the patch say this of themselves."""
 
-    (patch,) = registry.select(name)
+    patch = registry.load(name)
     exchange(patch, patch._replace(targets=tuple(each._replace(**declared) for each in patch.targets)), monkeypatch)
 
 
@@ -846,6 +846,6 @@ def test_subclasses() -> None:
 
 def test_importing_a_patch_module_applies_nothing() -> None:
     originals = attributes()
-    for name in registry.module_names():
-        importlib.import_module(name)
+    for patch in registry.patches():
+        importlib.reload(sys.modules[patch.module])
     assert attributes() == originals

@@ -9,6 +9,7 @@ import pathlib
 import random
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,13 +33,37 @@ def identify(value: Any) -> str:
     return value.key if isinstance(value, Target) else value.name
 
 
-def test_every_module_is_a_patch() -> None:
+def test_the_table_has_each_module_and_says_what_it_says() -> None:
     """Those that share a module's name would hide each other."""
-    names = [name.rpartition(".")[2] for name in registry.module_names()]
-    assert len(set(names)) == len(names)
-    assert {patch.module for patch in registry.patches()} == set(registry.module_names())
+    root = pathlib.Path(registry.__file__).parents[1] / "patches"
+    modules = [(path.stem, path.parent.name) for path in root.glob("*/[!_]*.py")]
+    assert len(set(fastio.names())) == len(modules)
+    assert sorted((each.name, each.library) for each in registry.TABLE) == sorted(modules)
     assert fastio.names() == registry.names() == tuple(patch.name for patch in registry.patches())
-    assert set(names) == set(fastio.names())
+    for each, patch in zip(registry.TABLE, registry.patches(), strict=True):
+        assert (each.default, each.changes) == (patch.default, bool(patch.changes)), each.name
+
+
+def test_a_patch_is_imported_once_its_library_is(run_python: Callable[..., Any]) -> None:
+    code = """
+        import sys, fastio
+        from fastio.patching import registry
+        report = fastio.patch()
+        loaded = [patch.folder for patch in registry.loaded()]
+        assert set(loaded) == {"fastio.patches.subprocess"}, loaded
+        assert {entry.name for entry in report.entries} == set(registry.choose(None))
+        import urllib3
+        assert "urllib3_blocks" in [patch.name for patch in registry.loaded()]
+        entries = {entry.name: entry for entry in fastio.status().entries}
+        assert entries["urllib3_blocks"].in_effect, entries["urllib3_blocks"]
+        assert entries["green_pipe"].target == "eventlet" and not entries["green_pipe"].in_effect
+        assert "eventlet" not in sys.modules
+        fastio.unpatch()
+        import eventlet
+        assert not any(entry.in_effect for entry in fastio.status().entries)
+        """
+    pytest.importorskip("urllib3")
+    run_python(code, options=("-W", "ignore"))
 
 
 def test_every_issue_name_is_there() -> None:
@@ -236,34 +261,33 @@ def test_nobody_relies_on_code_that_is_not_declared() -> None:
 
 @pytest.mark.parametrize("name", fastio.names())
 def test_select_one(name: str) -> None:
-    assert [patch.name for patch in registry.select(name)] == [name]
-    assert [patch.name for patch in registry.select([name])] == [name]
-    assert registry.select(name, [name]) == []
-    assert name not in [patch.name for patch in registry.select(None, [name])]
-    assert registry.select([], also=[name]) == registry.select(name) == registry.select(name, also=[name])
-    assert registry.select([], [name], [name]) == []
+    assert registry.choose(name) == registry.choose([name]) == [name]
+    assert registry.choose(name, [name]) == []
+    assert name not in registry.choose(None, [name])
+    assert registry.choose([], also=[name]) == registry.choose(name, also=[name]) == [name]
+    assert registry.choose([], [name], [name]) == []
 
 
 def test_select_keeps_the_order_of_the_table() -> None:
-    assert [patch.name for patch in registry.select(list(reversed(fastio.names())))] == list(fastio.names())
-    assert registry.select([]) == []
-    assert [patch.name for patch in registry.select(None, also=fastio.names())] == list(fastio.names())
+    assert registry.choose(list(reversed(fastio.names()))) == list(fastio.names())
+    assert registry.choose([]) == []
+    assert registry.choose(None, also=fastio.names()) == list(fastio.names())
 
 
 def test_what_is_not_in_the_default() -> None:
     """The patches that cannot hold what upstream's users rely on."""
     outside = registry.outside_the_default()
     assert outside == ("glance_slow_clients",)
-    assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]
-    assert [patch.name for patch in registry.select("wait", also=outside)] == ["glance_slow_clients", "wait"]
+    assert registry.choose(None) == [name for name in fastio.names() if name not in outside]
+    assert registry.choose("wait", also=outside) == ["glance_slow_clients", "wait"]
 
 
 @pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
 def test_select_unknown(wanted: Any) -> None:
     with pytest.raises(UnknownPatchError):
-        registry.select(wanted)
+        registry.choose(wanted)
     with pytest.raises(UnknownPatchError):
-        registry.select(None, also=[wanted] if isinstance(wanted, str) else wanted)
+        registry.choose(None, also=[wanted] if isinstance(wanted, str) else wanted)
 
 
 #: The attributes that several patches work on: these, from upstream's function to what is called first.
@@ -306,34 +330,11 @@ def test_which_patch_sits_on_which() -> None:
     assert {key: names for key, names in found.items() if len(names) > 1} == COMPOSITION
 
 
-def test_the_order_is_stated() -> None:
-    """By layers, and within a layer by the patches that work on the same attribute."""
+def test_the_order_is_by_layers() -> None:
     patches = {patch.name: patch for patch in registry.all_patches()}
     names = list(patches)
     assert names == list(registry.all_names())
     assert [patch.layer for patch in patches.values()] == sorted(patch.layer for patch in patches.values())
-
-    def below(patch: registry.Patch) -> set[str]:
-        return set(patch.after).union(*(below(patches[name]) for name in patch.after))
-
-    for patch in patches.values():
-        for name in patch.after:
-            assert patches[name].layer is patch.layer
-            assert names.index(name) < names.index(patch.name)
-            assert {target.key for target in patch.targets} & {target.key for target in patches[name].targets}
-        for other in patches.values():
-            shared = {target.key for target in patch.targets} & {target.key for target in other.targets}
-            if shared and other is not patch and other.layer is patch.layer:
-                assert patch.name in below(other) or other.name in below(patch), f"{patch.name}, {other.name}: {shared}"
-
-
-def test_the_order_does_not_depend_on_how_the_modules_are_found() -> None:
-    given = list(registry.all_patches())
-    shuffle = random.Random(14).shuffle
-    for _ in range(20):
-        shuffle(given)
-        assert registry.in_order(given) == registry.in_order(registry.all_patches())
-
 
 @everything
 @pytest.mark.skipif(not (HAS_EVENTLET and HAS_OSLO), reason="not everything is installed")

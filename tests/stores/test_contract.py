@@ -138,7 +138,7 @@ def test_every_driver_is_tested() -> None:
 
 def test_unpatch_gives_the_very_objects_back(driver: Driver, store: Any) -> None:
     def attributes() -> list[Any]:
-        patches = registry.select((*driver.patches, *OTHER_PATCHES))
+        patches = map(registry.load, (*driver.patches, *OTHER_PATCHES))
         needed = [patch for patch in patches if patch.not_needed_here(distributions.version) is None]
         targets = [target for patch in needed for target in patch.targets]
         owners = [(importlib.import_module(target.module), target.owner())[1] for target in targets]

@@ -143,7 +143,6 @@ PATCH = Patch(
     changes="a client may get the new content of an image's file that somebody writes into while it is sent",
     layer=Layer.REPLACE,
     counted=False,
-    after=("store_filesystem", "glance_cache"),
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
         *_bodies.targets(current.is_green),

@@ -376,8 +376,6 @@ PATCH = Patch(
     "what comes after",
     layer=Layer.REPLACE,
     counted=False,
-    default=False,
-    after=("store_filesystem", "glance_cache", "glance_sendfile"),
     targets=(
         Target(
             "glance.common.wsgi_app:init_app",

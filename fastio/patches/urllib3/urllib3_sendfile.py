@@ -41,6 +41,5 @@ PATCH = Patch(
     "(http.client.send) do not see the bytes",
     layer=Layer.REPLACE,
     counted=False,
-    after=("urllib3_blocks",),
     targets=(_requests.target(_stand_in, _counts),),
 )
