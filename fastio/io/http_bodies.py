@@ -7,6 +7,7 @@ a response is read through an object of its own.
 from __future__ import annotations
 
 import functools
+import io
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from urllib3.poolmanager import PoolKey, PoolManager
 
 from fastio import counters
 from fastio.counters import Cause, Reason, Tally
-from fastio.io import lowwater
+from fastio.io import lowwater, uploads
 
 
 def _enlarge(manager: PoolManager, size: int) -> None:
@@ -33,13 +34,18 @@ def _enlarge_1(manager: PoolManager, size: int) -> None:
     manager.pool_classes_by_scheme = pools
 
 
-_enlarge_manager = _enlarge if "key_blocksize" in PoolKey._fields else _enlarge_1
+_IS_1 = "key_blocksize" not in PoolKey._fields
+_enlarge_manager = _enlarge_1 if _IS_1 else _enlarge
+
+#: Bytes of a block of upstream's: urllib3 1.26 leaves it to http.client.
+STOCK = 8192 if _IS_1 else 16384
 
 
 class BlockAdapter(HTTPAdapter):
     """requests' own adapter, but bodies are read and sent in blocks of ``blocksize`` bytes.
 
-    urllib3 2 has 16 KiB, urllib3 1.26 (that is http.client) 8 KiB.
+    Of a body that may come slowly a block is what comes at once. With a time-out blocks have upstream's size, because
+    it is for each.
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "blocksize"]
@@ -57,6 +63,18 @@ class BlockAdapter(HTTPAdapter):
         # The pool manager is made in there, and needs it.
         self.blocksize = state["blocksize"]
         super().__setstate__(dict(state))
+
+    def send(
+        self, request: Any, stream: bool = False, timeout: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        body = request.body
+        if not hasattr(body, "read") or isinstance(body, io.TextIOBase) or timeout is None and uploads.is_at_hand(body):
+            return super().send(request, stream, timeout, *args, **kwargs)
+        request.body = uploads.Gathered(body, STOCK, timed=timeout is not None)
+        try:
+            return super().send(request, stream, timeout, *args, **kwargs)
+        finally:
+            request.body = body
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
@@ -94,18 +112,18 @@ class Body:
         self._left_alone = False
         self._read = raw.read if read is None else read
 
-    def read(self, amount: int | None = None, *args: Any, **kwargs: Any) -> bytes:
+    def read(self, amt: int | None = None, *args: Any, **kwargs: Any) -> bytes:
         left = getattr(self._raw, "length_remaining", None)
-        if not amount or left == 0:
-            return self._read(amount, *args, **kwargs)
+        if not amt or left == 0:
+            return self._read(amt, *args, **kwargs)
         sock = getattr(getattr(self._raw, "connection", None), "sock", None)
         why_not = _why_not(sock, left)
         if why_not is not None:
             if not self._left_alone:
                 self._left_alone = True
                 self._counts.fell_back(why_not)
-            return self._read(amount, *args, **kwargs)
-        data = lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amount, cast(int, left))
+            return self._read(amt, *args, **kwargs)
+        data = lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amt, cast(int, left))
         self._counts.moved(len(data))
         return data
 

@@ -11,6 +11,7 @@ import _socket
 import io
 import os
 import stat
+import time
 from typing import Any
 
 from fastio import counters
@@ -23,6 +24,11 @@ from fastio.io import file_sending, image_files, syscalls
 #: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends at a time: a
 #: socket's time-out is for each block, so that a larger one would have less time for a byte.
 BLOCK = 16 * KIB
+
+#: Seconds in which what comes of a body is gathered to be sent in one block.
+AT_ONCE = 0.02
+#: The most that is asked for of such a body in one step, in bytes.
+LARGEST = 256 * KIB
 
 _SOCKET = ("socket", "socket")
 _GREEN_SOCKET = ("eventlet.greenio.base", "GreenSocket")
@@ -104,6 +110,49 @@ class Enlarged:
         if _name(sock) not in (_SOCKET, _GREEN_SOCKET, *_TLS):
             return Reason.FOREIGN
         return None if sock.gettimeout() is None else Reason.TIMEOUT
+
+
+class Gathered:
+    """Stands for a body that may come slowly, and gives as much as it is asked for of what comes at once.
+
+    The body is read in upstream's pieces. The first one that takes longer than :data:`AT_ONCE` ends the block, so that
+    what has come is sent when upstream would send it. Pieces grow while they come in an eighth of that, up to
+    :data:`LARGEST`: whatever becomes of the body, no more than one of them is waited for. With a time-out, which is for
+    each block, a block is one of upstream's pieces.
+
+    :param piece: bytes that upstream reads and sends in one step
+    :param timed: whether the socket has a time-out
+    """
+
+    def __init__(self, body: Any, piece: int, timed: bool = False) -> None:
+        self._body = body
+        self._upstreams = self._piece = piece
+        self._timed = timed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._body, name)
+
+    def read(self, size: int) -> Any:
+        if self._timed:
+            return self._body.read(min(size, self._upstreams))
+        began = now = time.monotonic()
+        pieces: list[bytes] = []
+        left = size
+        while left > 0 and now - began < AT_ONCE:
+            data = self._body.read(min(left, self._piece))
+            if type(data) is not bytes:
+                # Text, or an odd end: never after bytes.
+                return b"".join(pieces) or data
+            before, now = now, time.monotonic()
+            if not data:
+                break
+            pieces.append(data)
+            left -= len(data)
+            if now - before > AT_ONCE:
+                self._piece = self._upstreams
+            elif now - before < AT_ONCE / 8 and len(data) == self._piece:
+                self._piece = min(2 * self._piece, max(LARGEST, self._upstreams))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 class Sent:

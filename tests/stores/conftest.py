@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import fastio
+from fastio.io import uploads
 import tests.green_ssl  # noqa: F401
 from benchmarks.backends import BACKENDS, backend, dog
 from benchmarks.backends.base import Backend, Unavailable
@@ -227,7 +228,8 @@ def marks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes each send() of an HTTP connection is given, from 1,000 on."""
+    """How many bytes each send() of an HTTP connection is given, from 1,000 on; what is there comes at once."""
+    monkeypatch.setattr(uploads, "AT_ONCE", 60)
     found: list[int] = []
     send = http.client.HTTPConnection.send
 

@@ -2,9 +2,11 @@
 
 import contextlib
 import functools
+import io
 import pickle
 import socket
 import threading
+import time
 import types
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 requests = pytest.importorskip("requests")
 urllib3 = pytest.importorskip("urllib3")
 
-from fastio.io import http_bodies, lowwater  # noqa: E402
+from fastio.io import http_bodies, lowwater, uploads  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving, stock_block  # noqa: E402
 from tests.stores.images import KIB, MIB, sizes  # noqa: E402
 
@@ -46,8 +48,70 @@ def test_the_block_is_what_is_read_and_sent(sent: list[int], size: int) -> None:
         body = Body(size)
         session.put(server.url, data=body if size else None)
         assert server.requests[0].body == bytes(size)
-    assert set(body.asked) <= {256 * KIB}
+    assert all(each <= uploads.LARGEST for each in body.asked)
     assert sent == [block for block in sizes(size, 256 * KIB) if block >= 1000]
+
+
+class Live:
+    """A body that comes in ``parts``, the next one when :attr:`goes_on` is set; a read waits for what it asks for."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self._parts = list(parts)
+        self._there = b""
+        self.goes_on = threading.Semaphore()
+
+    def read(self, size: int = -1) -> bytes:
+        while len(self._there) < size and self._parts:
+            self.goes_on.acquire(timeout=60)
+            self._there += self._parts.pop(0)
+        data, self._there = self._there[:size], self._there[size:]
+        return data
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("part", [stock_block(), 3 * stock_block()])
+def test_what_comes_slowly_is_sent_as_it_comes(part: int, timeout: float | None) -> None:
+    """Nothing is held back but what comes within an instant of the next part, which has to be waited for."""
+    body = Live(*[bytes(part)] * 5)
+    received: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener, requests.Session() as session:
+        http_bodies.enlarge_blocks(session, MIB)
+        url = "http://127.0.0.1:{}/".format(listener.getsockname()[1])
+        headers = {"Content-Length": str(5 * part)}
+        arguments = {"data": body, "headers": headers, "timeout": timeout}
+        sender = threading.Thread(target=session.put, args=(url,), kwargs=arguments)
+        sender.start()
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(60)
+            data = b""
+            for count in range(1, 5):
+                while len(data.partition(b"\r\n\r\n")[2]) < (count - 1) * part:
+                    data += connection.recv(MIB)
+                received.append(len(data))
+                time.sleep(0.05)
+                body.goes_on.release()
+            while len(data.partition(b"\r\n\r\n")[2]) < 5 * part:
+                body.goes_on.release()
+                data += connection.recv(MIB)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            sender.join(60)
+    assert len(received) == 4
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_time_out_is_for_as_much_as_upstream_sends(sent: list[int], known: bool) -> None:
+    with serving(ok) as server, requests.Session() as session:
+        http_bodies.enlarge_blocks(session, MIB)
+        session.put(server.url, data=Body(MIB) if known else io.BytesIO(bytes(MIB)), timeout=60)
+    assert set(sent) == {stock_block()}
+
+
+@pytest.mark.parametrize("argument", [{"amt": 7}, {}])
+def test_a_body_is_read_as_urllib3_has_it(argument: dict[str, int]) -> None:
+    with serving(lambda request: Answer(body=b"the answer")) as server, requests.Session() as session:
+        body = http_bodies.Body(session.get(server.url, stream=True).raw)
+        assert body.read(**argument) == b"the answer"[: argument.get("amt")]
 
 
 def test_other_sessions_are_as_before() -> None:
@@ -58,13 +122,13 @@ def test_other_sessions_are_as_before() -> None:
     assert set(body.asked) == {stock_block()}
 
 
-def test_a_proxy_gets_the_blocks_too() -> None:
+def test_a_proxy_gets_the_blocks_too(sent: list[int]) -> None:
     with serving(ok) as proxy, requests.Session() as session:
         http_bodies.enlarge_blocks(session, 256 * KIB)
         for _ in range(2):
             body = Body(MIB)
             session.put("http://no.such.host.invalid/x", data=body, proxies={"http": proxy.url})
-            assert set(body.asked) == {256 * KIB}
+        assert set(sent) == {256 * KIB}
         assert [(request.path, request.connection) for request in proxy.requests] == [
             ("http://no.such.host.invalid/x", 0)
         ] * 2
@@ -105,14 +169,14 @@ def test_an_adapter_of_somebody_else_stays() -> None:
     http_bodies.enlarge_blocks(object(), 256 * KIB)
 
 
-def test_a_session_can_be_pickled() -> None:
+def test_a_session_can_be_pickled(sent: list[int]) -> None:
     session = requests.Session()
     http_bodies.enlarge_blocks(session, 256 * KIB)
     copy = pickle.loads(pickle.dumps(session))
     with serving(ok) as server:
         body = Body(MIB)
         copy.put(server.url, data=body)
-    assert set(body.asked) == {256 * KIB}
+    assert set(sent) == {256 * KIB}
 
 
 def test_blocks_of_urllib3_1(monkeypatch: pytest.MonkeyPatch) -> None:

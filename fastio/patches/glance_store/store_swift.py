@@ -8,6 +8,9 @@ an adapter with larger blocks. botocore does the same for the same reason. The k
 before it wakes the reader of a download. Upstream is woken for each piece that the server sends. (This does not apply
 to TLS; see :mod:`fastio.io.lowwater`.)
 
+An image that comes slowly is sent as it comes: a block ends where upstream's next one would have to be waited for
+(:class:`fastio.io.uploads.Gathered`). A connection with a time-out, which is for each block, has upstream's sizes.
+
 The changes to swiftclient apply to everything in the process that uses it.
 """
 
@@ -24,6 +27,8 @@ _counts = counters.of(__name__)
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 CHUNK = 1 << 20
+#: Bytes of a chunk of upstream's, of an object of unknown size.
+STOCK = 64 << 10
 
 
 def _chunk() -> int:
@@ -56,6 +61,7 @@ def make_getresponse(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
 
 def make_put_object(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Connection.put_object``."""
+    from fastio.io import uploads
 
     def put_object(
         self: Any,
@@ -68,10 +74,12 @@ def make_put_object(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        # swiftclient warns of a chunk size for what it does not read.
-        if chunk_size is None and hasattr(contents, "read"):
+        # swiftclient warns of a chunk size for what it does not read. A time-out is for each chunk.
+        if chunk_size is None and hasattr(contents, "read") and not getattr(self, "timeout", None):
             _counts.took()
             chunk_size = _chunk()
+            if content_length is None and not (uploads.is_at_hand(contents) or hasattr(contents, "reset")):
+                contents = uploads.Gathered(contents, STOCK)
         return wrapped(self, container, obj, contents, content_length, etag, chunk_size, *args, **kwargs)
 
     return put_object

@@ -3,7 +3,7 @@
 Upstream downloads in chunks of 4 MiB. Its ``WRITE_CHUNKSIZE`` of 1 MiB has no effect: it uploads an image of known
 size in the 16 KiB that urllib3 2 uses for every file-like body (8 KiB with urllib3 1.26), and an image of unknown size
 in 64 KiB. With this patch, both sizes are settings, by default 1 MiB. ``WRITE_CHUNKSIZE`` takes effect, because the
-driver's sessions get an adapter with larger blocks.
+driver's sessions get an adapter with larger blocks. As for swift, an image that comes slowly is sent as it comes.
 """
 
 import sys
@@ -22,6 +22,8 @@ _MODULE = "glance_store._drivers.vmware_datastore"
 
 #: Bytes. As for swift, which reads and writes in the same way.
 CHUNK = 1 << 20
+#: Bytes of a chunk of upstream's, of an image of unknown size.
+STOCK = 64 << 10
 
 
 def make_new_session(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -39,12 +41,13 @@ def make_new_session(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
 
 def make_chunkiter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``glance_store.common.utils.chunkiter``, by which an image of unknown size is read."""
+    from fastio.io import uploads
 
     def chunkiter(fp: Any, *args: Any, **kwargs: Any) -> Any:
         driver = sys.modules.get(_MODULE)
         if driver is not None and type(fp) is driver._Reader:
             _counts.took()
-            return wrapped(fp, driver.Store.WRITE_CHUNKSIZE)
+            return wrapped(uploads.Gathered(fp, STOCK), driver.Store.WRITE_CHUNKSIZE)
         return wrapped(fp, *args, **kwargs)
 
     return chunkiter
