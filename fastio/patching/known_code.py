@@ -79,7 +79,9 @@ class Known(NamedTuple):
 @cache
 def table() -> dict[str, dict[str, str]]:
     """``{"module:qualified.name": {hash: releases}}``, as generated; releases are ``eventlet 0.37.0 0.38.2``."""
-    return json.loads(__loader__.get_data(os.path.join(os.path.dirname(__file__), "fingerprints.json")))
+    # It may be in an archive.
+    loader: Any = sys.modules[__name__].__loader__
+    return json.loads(loader.get_data(os.path.join(os.path.dirname(__file__), "fingerprints.json")))
 
 
 def is_known_python() -> bool:
@@ -232,16 +234,16 @@ def _read(function: FunctionType) -> list[bytes]:
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    return ((name, getattr(node, name)) for name in node._fields if hasattr(node, name))
+    return ((name, getattr(node, name, None)) for name in node._fields)
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a syntax tree, those above before those within."""
     nodes = [node]
     for each in nodes:
+        yield each
         for _, value in _fields(each):
             nodes += (child for child in (value if type(value) is list else [value]) if isinstance(child, ast.AST))
-    return iter(nodes)
 
 
 def _begins(node: ast.AST, line: int) -> TypeGuard[Function]:

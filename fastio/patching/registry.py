@@ -389,7 +389,12 @@ _loaded: dict[str, Patch] = {}
 
 def listed() -> dict[str, Listed]:
     """The table, by the names of the patches."""
-    return {each.name: each for each in TABLE}
+    return _by_name(tuple(TABLE))
+
+
+@cache
+def _by_name(table: tuple[Listed, ...]) -> dict[str, Listed]:
+    return {each.name: each for each in table}
 
 
 def load(name: str) -> Patch:
