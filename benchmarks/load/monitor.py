@@ -3,9 +3,6 @@
 A sample holds counters as they are, so that what was used between any two moments can be told later on
 (:mod:`benchmarks.load.usage`). Samples go to a gzipped file, a line of JSON for each, the first one says of which
 machine; on machines elsewhere an agent takes them (:mod:`benchmarks.load.agent`).
-
-The kernel counts no bytes of the network by process. A process's are those of its TCP connections that were open at a
-sample, so what goes over one between its last sample and its end is missing: a lower bound.
 """
 
 import contextlib
@@ -14,10 +11,9 @@ import json
 import os
 import re
 import socket
-import struct
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -52,34 +48,23 @@ class Watched:
 
     def processes(self) -> dict[int, tuple[str, psutil.Process]]:
         """Those that are there now."""
-        every = {process.pid: process for process in psutil.process_iter()}
         found: dict[int, tuple[str, psutil.Process]] = {}
-        if self._pids:
-            children = _children(every.values())
-            for name, pids in self._pids.items():
-                left = list(pids)
-                while left:
-                    pid = left.pop()
-                    left += children.get(pid, ())
-                    if pid in every:
-                        found.setdefault(pid, (name or title(every[pid]), every[pid]))
-        for pid, process in every.items() if self._patterns else ():
-            if pid != os.getpid():
+        for name, pids in self._pids.items():
+            for pid in pids:
+                # Most are children of one before them.
+                if pid not in found:
+                    with contextlib.suppress(psutil.Error):
+                        server = psutil.Process(pid)
+                        for each in (server, *server.children(recursive=True)):
+                            found.setdefault(each.pid, (name or title(each), each))
+        for process in psutil.process_iter() if self._patterns else ():
+            if process.pid != os.getpid():
                 with contextlib.suppress(psutil.Error):
                     command = " ".join(process.cmdline())
                     for name, pattern in self._patterns.items():
                         if pattern.search(command):
-                            found.setdefault(pid, (name, process))
+                            found.setdefault(process.pid, (name, process))
         return found
-
-
-def _children(every: Iterable[psutil.Process]) -> dict[int, list[int]]:
-    """Process -> those that it has started."""
-    found: dict[int, list[int]] = {}
-    for process in every:
-        with contextlib.suppress(psutil.Error):
-            found.setdefault(process.ppid(), []).append(process.pid)
-    return found
 
 
 def title(process: psutil.Process) -> str:
@@ -104,9 +89,6 @@ class Sampler:
         self._watched = watched
         self._processes: dict[int, tuple[str, psutil.Process]] = {}
         self._count = 0
-        #: of connections: bytes sent and received of each, and its process
-        self._connections: dict[int, tuple[int, int, int]] = {}
-        self._network: dict[int, list[int]] = {}
 
     def sample(self) -> dict[str, Any]:
         """The counters now; times are in seconds, sizes in bytes."""
@@ -126,7 +108,6 @@ class Sampler:
             },
             "processes": {},
         }  # fmt: skip
-        self._count_connections()
         for pid, (name, process) in list(self._processes.items()):
             try:
                 found["processes"][str(pid)] = {"name": name, **self._process(process)}
@@ -143,94 +124,17 @@ class Sampler:
                 "threads": [[each.id, round(each.user_time + each.system_time, 3)] for each in threads[:THREADS]],
                 "memory": process.memory_info().rss,
                 "cores": process.cpu_affinity(),
-                "network": self._network.get(process.pid, [0, 0]),
             }
             with contextlib.suppress(psutil.Error):
                 moved = process.io_counters()
                 found["disk"] = [moved.read_bytes, moved.write_bytes]
         return found
 
-    def _count_connections(self) -> None:
-        try:
-            counted = dict(tcp_bytes())
-        except OSError:
-            return
-        owners = {inode: pid for pid in self._processes for inode in _sockets(pid)}
-        seen = {}
-        for inode, (sent, received) in counted.items():
-            if inode in owners:
-                pid = owners[inode]
-                before = self._connections.get(inode, (0, 0, pid))
-                total = self._network.setdefault(pid, [0, 0])
-                total[0] += sent - before[0] if sent >= before[0] else sent
-                total[1] += received - before[1] if received >= before[1] else received
-                seen[inode] = (sent, received, pid)
-        self._connections = seen
-
 
 def _busy(times: Any) -> float:
     idle = times.idle + getattr(times, "iowait", 0)
     # Time of guests is within that of users.
     return round(sum(times) - idle - getattr(times, "guest", 0) - getattr(times, "guest_nice", 0), 3)
-
-
-def _sockets(pid: int) -> Iterator[int]:
-    """The inodes of a process's sockets."""
-    directory = f"/proc/{pid}/fd"
-    with contextlib.suppress(OSError):
-        for name in os.listdir(directory):
-            with contextlib.suppress(OSError):
-                found = os.readlink(f"{directory}/{name}")
-                if found.startswith("socket:["):
-                    yield int(found[8:-1])
-
-
-# linux/inet_diag.h and linux/tcp.h: a dump of all TCP sockets with struct tcp_info of each.
-_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 4, 20, 0x301, 3, 2
-_INET_DIAG_INFO, _ATTRIBUTES, _INODE, _BYTES_ACKED = 2, 72, 68, 120
-_ALL_STATES = 0xFFFFFFFF
-
-
-def tcp_bytes() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Of each TCP socket of this machine its inode, and the bytes that it has sent (acknowledged ones) and received.
-
-    :raises OSError: where the kernel does not tell
-    """
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as link:
-            link.settimeout(5)
-            request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << _INET_DIAG_INFO - 1, 0, _ALL_STATES)
-            header = struct.pack("=IHHII", 16 + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
-            link.send(header + request)
-            yield from _answers(link)
-
-
-def _answers(link: socket.socket) -> Iterator[tuple[int, tuple[int, int]]]:
-    while True:
-        data = link.recv(1 << 18)
-        offset = 0
-        while offset + 16 <= len(data):
-            length, kind = struct.unpack_from("=IH", data, offset)
-            if kind == _DONE or length < 16:
-                return
-            if kind == _ERROR:
-                raise OSError(-struct.unpack_from("=i", data, offset + 16)[0], "sockets cannot be listed")
-            message = memoryview(data)[offset + 16 : offset + length]
-            inode = struct.unpack_from("=I", message, _INODE)[0]
-            counted = _information(message)
-            if inode and counted is not None:
-                yield inode, counted
-            offset += length + 3 & ~3
-
-
-def _information(message: memoryview) -> tuple[int, int] | None:
-    at = _ATTRIBUTES
-    while at + 4 <= len(message):
-        length, kind = struct.unpack_from("=HH", message, at)
-        if kind == _INET_DIAG_INFO and length >= 4 + _BYTES_ACKED + 16:
-            return struct.unpack_from("=QQ", message, at + 4 + _BYTES_ACKED)
-        at += max(4, length + 3 & ~3)
-    return None
 
 
 def about() -> dict[str, Any]:

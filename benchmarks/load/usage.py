@@ -34,16 +34,12 @@ class Process:
     pids: list[int]
     #: processors that they used, together
     cpu: float
-    #: the same of the busiest one among them
-    busiest: float
-    #: the same of the busiest thread among those of all
+    #: the same of the busiest thread among theirs
     thread: float
     #: cores that they may run on
     cores: list[int]
     #: bytes that they had resident, at the most
     memory: int
-    sent: float
-    received: float
     read: float
     written: float
 
@@ -165,7 +161,6 @@ class Samples:
             return of(pid, lambda process: dict(map(tuple, process["threads"])).get(number))
 
         seen = [sample["processes"][pid] for sample in within for pid in pids if pid in sample["processes"]]
-        cpu = [of(pid, lambda process: process["cpu"]) for pid in pids]
         threads = {
             (pid, number) for sample in within for pid in pids if pid in sample["processes"]
             for number, _ in sample["processes"][pid]["threads"]
@@ -173,14 +168,15 @@ class Samples:
         memory = [sum(sample["processes"][pid]["memory"] for pid in pids if pid in sample["processes"])
                   for sample in within]  # fmt: skip
 
-        def total(key: str, index: int) -> float:
-            return sum(of(pid, lambda process: process[key][index] if key in process else None) for pid in pids)
+        def moved(index: int) -> float:
+            return sum(of(pid, lambda process: process["disk"][index] if "disk" in process else None) for pid in pids)
 
         return Process(
-            host=host, name=name, pids=[int(pid) for pid in pids], cpu=sum(cpu), busiest=max(cpu),
+            host=host, name=name, pids=[int(pid) for pid in pids], 
+            cpu=sum(of(pid, lambda process: process["cpu"]) for pid in pids),
             thread=max((thread(*each) for each in threads), default=0.0),
             cores=sorted({core for process in seen for core in process["cores"]}), memory=max(memory),
-            sent=total("network", 0), received=total("network", 1), read=total("disk", 0), written=total("disk", 1),
+            read=moved(0), written=moved(1),
         )  # fmt: skip
 
 

@@ -186,13 +186,13 @@ def processes(each: Measured) -> Table:
     if each.usage is None:
         return made
     for one in each.usage.processes:
-        rates = (one.sent, one.received, one.read, one.written)
-        cells = [number(one.cpu), number(one.thread), number(one.memory / MIB), *(number(rate / MIB) for rate in rates)]
+        disk = [number(rate / MIB) for rate in (one.read, one.written)]
+        cells = [number(one.cpu), number(one.thread), number(one.memory / MIB), EMPTY, EMPTY, *disk]
         made.rows.append([f"{one.name} ({len(one.pids)}) on {one.host}", *cells])
     for box in each.usage.machines:
         network = [sum(rates) / MIB for rates in zip(*box.network.values(), strict=True)] or [0.0, 0.0]
-        disk = [sum(rates) / MIB for rates in list(zip(*box.disks.values(), strict=True))[:2]] or [0.0, 0.0]
-        cells = [number(box.cpu), number(max(box.cores)), number(box.memory / MIB), *map(number, [*network, *disk])]
+        moved = [sum(rates) / MIB for rates in list(zip(*box.disks.values(), strict=True))[:2]] or [0.0, 0.0]
+        cells = [number(box.cpu), number(max(box.cores)), number(box.memory / MIB), *map(number, [*network, *moved])]
         made.rows.append([box.host, *cells])
         made.notes.append(f"{box.host}: " + ", ".join(f"core {core} {busy:.2f}" for core, busy in enumerate(box.cores)))
     return made
