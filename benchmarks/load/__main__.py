@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
-from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load.plan import PlanError
 from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import parse_size
@@ -160,10 +160,9 @@ def _run(chosen: argparse.Namespace) -> int:
         plan = plans.parse("the standard input", sys.stdin.read())
     output.mkdir(parents=True, exist_ok=True)
     try:
-        if chosen.processes + chosen.workers == 0:
-            runner.run_here(plan, output, chosen.quiet, chosen.web)
-        else:
-            _run_with_workers(plan, output, chosen)
+        runner.run(
+            plan, output, chosen.processes, chosen.workers, chosen.bind, chosen.patience, chosen.quiet, chosen.web
+        )
     except runner.LoadError:
         # A directory with half a run in it is none that can be analysed.
         shutil.rmtree(output, ignore_errors=True)
@@ -180,49 +179,13 @@ def _runner() -> ModuleType:
     return runner
 
 
-def _run_with_workers(plan: Plan, output: Path, chosen: argparse.Namespace) -> None:
-    runner = _runner()
-    children: list[subprocess.Popen[bytes]] = []
-    processes = max(0, min(chosen.processes, plan.users - chosen.workers))
-
-    def start(port: int) -> Callable[[], None]:
-        host, _ = chosen.bind
-        own = "127.0.0.1" if host in ("0.0.0.0", "*", "::") else host
-        children.extend(subprocess.Popen(_worker(own, port), stdin=subprocess.DEVNULL) for _ in range(processes))
-        return check
-
-    def check() -> None:
-        for child in children:
-            if child.poll() is not None:
-                raise runner.LoadError(f"a worker process has ended with status {child.returncode}")
-
-    try:
-        runner.run_with_workers(
-            plan, output, processes + chosen.workers, *chosen.bind, start, chosen.patience, chosen.quiet, chosen.web
-        )
-    finally:
-        # Those that have not heard from the master that it is over are ended.
-        for end in (lambda _: None, subprocess.Popen.terminate, subprocess.Popen.kill):
-            for child in children:
-                end(child)
-            for child in children:
-                try:
-                    child.wait(5)
-                except subprocess.TimeoutExpired:
-                    continue
-            children = [child for child in children if child.poll() is None]
-
-
-def _worker(host: str, port: int) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.load", "worker", f"{host}:{port}"]
-
-
 def _work(chosen: argparse.Namespace) -> int:
+    host, port = chosen.master
     while chosen.keep:
         # Each run has a process of its own; without a master one ends after some minutes, and the next one waits.
-        subprocess.run(_worker(*chosen.master), check=False)
+        subprocess.run([sys.executable, "-m", "benchmarks.load", "worker", f"{host}:{port}"], check=False)
         time.sleep(1)
-    _runner().work(*chosen.master)
+    _runner().work(host, port)
     return 0
 
 
@@ -250,12 +213,11 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
         workload = workload.unverified()
     if chosen.clean:
         workload = workload.cleaning()
-    settings = stages.Settings(
-        monitor.Watched(patterns=patterns), chosen.agent, patterns, chosen.period,
-        lambda line: print(line, file=sys.stderr, flush=True),
-    )  # fmt: skip
     try:
-        stages.carry_out(workload, chosen.output, settings)
+        stages.carry_out(
+            workload, chosen.output, agents=chosen.agent, patterns=patterns, period=chosen.period,
+            tell=lambda line: print(line, file=sys.stderr, flush=True),
+        )  # fmt: skip
     finally:
         # The part that was done before a failure is shown as well.
         if (chosen.output / stages.SUMMARY).exists():

@@ -4,9 +4,8 @@ Locust distributes it: its options bring each worker the plan and the list of th
 brings the users. A single process is both sides. A worker ends by itself when its operations are done or its time is
 up, and then reports by Locust's custom messages::
 
-    worker -> master   clock       the worker's time
-    worker -> master   records     a piece of the file of records; the next one only after the answer
-    master -> worker   answer      to both: the master's time
+    worker -> master   records     a piece of the file of records, or none; the next one only after the answer
+    master -> worker   answer      the master's time
     worker -> master   finished    what the worker says of itself, or why it could not begin
 """
 
@@ -15,6 +14,7 @@ import json
 import os
 import platform
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -95,9 +95,9 @@ class Worker:
                 seconds = time.perf_counter() - begun
             with open(path, "rb") as file:
                 while piece := file.read(PIECE):
-                    self._ask("records", {"worker": number, "data": piece})
+                    self._send(number, piece)
         exceptions = [each["msg"] for each in self._runner.exceptions.values()]
-        ahead, error = files.clock_ahead(lambda: self._ask("clock", None))
+        ahead, error = files.clock_ahead(lambda: self._send(number, b""))
         return {"operations": writer.count, "seconds": seconds, "cpu": cpu, "exceptions": exceptions,
                 "clock_offset": -ahead, "clock_error": error}  # fmt: skip
 
@@ -118,11 +118,12 @@ class Worker:
                 wall, spent = later, used
         return samples
 
-    def _ask(self, what: str, data: Any) -> float:
+    def _send(self, number: int, piece: bytes) -> float:
+        """Send a piece of the records; returns the master's time."""
         self._answered.clear()
-        self._runner.send_message(what, data)
+        self._runner.send_message("records", {"worker": number, "data": piece})
         if not self._answered.wait(PATIENCE):
-            raise LoadError(f"no answer to {what} in {PATIENCE:g} s")
+            raise LoadError(f"no answer to records in {PATIENCE:g} s")
         return self._answers.pop()
 
     def _on_answer(self, msg: Any, **_: Any) -> None:
@@ -142,17 +143,13 @@ class Master:
         self._directory = directory
         #: what each worker has said at its end, by number
         self._finished: dict[int, dict[str, Any]] = {}
-        runner.register_message("clock", self._answer)
         runner.register_message("records", self._on_records)
         runner.register_message("finished", self._on_finished)
-
-    def _answer(self, msg: Any, **_: Any) -> None:
-        self._runner.send_message("answer", time.time(), client_id=msg.node_id)
 
     def _on_records(self, msg: Any, **_: Any) -> None:
         with open(self._directory / records.file_name(msg.data["worker"]), "ab") as file:
             file.write(msg.data["data"])
-        self._answer(msg)
+        self._runner.send_message("answer", time.time(), client_id=msg.node_id)
 
     def _on_finished(self, msg: Any, **_: Any) -> None:
         self._finished[msg.data["worker"]] = msg.data
@@ -251,68 +248,78 @@ def _environment(chosen: Plan | None = None) -> Any:
     return Environment(user_classes=[StorageUser], parsed_options=options)
 
 
-def run_here(chosen: Plan, directory: Path, quiet: bool = False, web: int | None = None) -> None:
-    """Carry out a plan in this process alone.
+def run(
+    chosen: Plan, directory: Path, processes: int = 0, workers: int = 0, bind: tuple[str, int] = ("127.0.0.1", 0),
+    patience: float = PATIENCE, quiet: bool = False, web: int | None = None,
+) -> None:  # fmt: skip
+    """Carry out a plan: in this process, unless there are to be other ones.
 
+    :param processes: workers that are started here, but no more than users; 0: none
+    :param workers: that connect from elsewhere
+    :param bind: where workers connect to
+    :param patience: seconds for them to come
     :param quiet: show nothing meanwhile
     :param web: a port of 127.0.0.1 for Locust's page; None: there is none
+    :raises LoadError: if it cannot be done
     """
     environment = _environment(chosen)
-    worker = Worker(environment)
-    runner = environment.create_local_runner()
-    gevent.spawn(worker.take_part, runner)
-    with _web_page(environment, web):
-        try:
-            Master(runner, chosen, directory).carry_out(quiet)
-        finally:
-            runner.quit()
+    children: list[subprocess.Popen[bytes]] = []
 
+    def check() -> None:
+        for child in children:
+            if child.poll() is not None:
+                raise LoadError(f"a worker process has ended with status {child.returncode}")
 
-def run_with_workers(
-    chosen: Plan, directory: Path, workers: int, host: str, port: int,
-    start: Callable[[int], Callable[[], None]], patience: float = PATIENCE, quiet: bool = False, web: int | None = None,
-) -> None:  # fmt: skip
-    """Carry out a plan with workers that connect to ``host`` and ``port`` (0: any that is free).
-
-    :param start: is called with the port when the workers may come; what it returns is called now and then, and raises
-        :class:`LoadError` if they never will
-    :param patience: seconds for them to come
-    :param quiet: as for :func:`run_here`
-    :param web: as for :func:`run_here`
-    """
-    runners.HEARTBEAT_LIVENESS = LOST_SECONDS
-    environment = _environment(chosen)
-    try:
-        runner: MasterRunner = environment.create_master_runner(host, port)
-    except (RPCError, SystemExit) as error:
-        raise LoadError(f"workers cannot connect to {host}:{port}: {error}") from error
-    with _web_page(environment, web):
-        try:
-            check = start(runner.server.port)
+    with contextlib.ExitStack() as stack:
+        stack.callback(_end, children)
+        if processes + workers:
+            runner = _master(environment, *bind)
+        else:
+            worker = Worker(environment)
+            runner = environment.create_local_runner()
+            gevent.spawn(worker.take_part, runner)
+        stack.callback(runner.quit)
+        if web is not None:
+            # Locust's page would read our options as its own.
+            del sys.argv[1:]
+            stack.callback(environment.create_web_ui("127.0.0.1", web).stop)
+        processes = max(0, min(processes, chosen.users - workers))
+        if processes + workers:
+            own = "127.0.0.1" if bind[0] in ("0.0.0.0", "*", "::") else bind[0]
+            start = worker_command(own, runner.server.port)
+            children += [subprocess.Popen(start, stdin=subprocess.DEVNULL) for _ in range(processes)]
 
             def all_ready() -> bool:
                 check()
-                return len(runner.clients.ready) >= workers
+                return len(runner.clients.ready) >= processes + workers
 
             if not wait(all_ready, patience):
-                raise LoadError(f"waited {patience:g} s for {workers} workers to come")
-            Master(runner, chosen, directory).carry_out(quiet, check)
-        finally:
-            runner.quit()
+                raise LoadError(f"waited {patience:g} s for {processes + workers} workers to come")
+        Master(runner, chosen, directory).carry_out(quiet, check)
 
 
-@contextlib.contextmanager
-def _web_page(environment: Any, port: int | None) -> Any:
-    page = None
-    if port is not None:
-        # Locust's page would read our options as its own.
-        del sys.argv[1:]
-        page = environment.create_web_ui("127.0.0.1", port)
+def _master(environment: Any, host: str, port: int) -> MasterRunner:
+    runners.HEARTBEAT_LIVENESS = LOST_SECONDS
     try:
-        yield
-    finally:
-        if page is not None:
-            page.stop()
+        return environment.create_master_runner(host, port)
+    except (RPCError, SystemExit) as error:
+        raise LoadError(f"workers cannot connect to {host}:{port}: {error}") from error
+
+
+def worker_command(host: str, port: int) -> list[str]:
+    """The command that is a worker of the master there."""
+    return [sys.executable, "-m", "benchmarks.load", "worker", f"{host}:{port}"]
+
+
+def _end(children: list[subprocess.Popen[bytes]]) -> None:
+    """End the processes that have not heard from the master that it is over."""
+    for end in (lambda _: None, subprocess.Popen.terminate, subprocess.Popen.kill):
+        left = [child for child in children if child.poll() is None]
+        for child in left:
+            end(child)
+        for child in left:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(5)
 
 
 def work(host: str, port: int) -> None:
