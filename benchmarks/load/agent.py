@@ -157,3 +157,18 @@ def monitored(
             stack.callback(remote.close)
             remotes.append(remote)
         yield remotes
+
+
+@contextlib.contextmanager
+def everywhere(
+    directory: Path, pids: Sequence[int], agents: Sequence[tuple[str, int]], patterns: Mapping[str, str],
+    period: float = monitor.PERIOD,
+) -> Iterator[list[Remote]]:  # fmt: skip
+    """As :func:`monitored`, and this machine too.
+
+    :param pids: servers of this machine
+    :param patterns: of further processes, here and there
+    """
+    local = monitor.monitored(Watched({"": pids}, patterns), directory / "samples-local.jsonl.gz", period)
+    with monitored(agents, patterns, directory, period) as remotes, local:
+        yield remotes

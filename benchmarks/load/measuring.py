@@ -65,16 +65,12 @@ class Load:
         :param agents: of other machines
         :param patterns: of further processes, here and there
         """
-        from benchmarks.load import agent, analysis, monitor, usage, workloads
+        from benchmarks.load import agent, analysis, usage, workloads
         from benchmarks.load.bottleneck import Limits
 
         samples = self._temporary / "samples"
         samples.mkdir()
-        watched = monitor.Watched({"": pids}, patterns)
-        with (
-            agent.monitored(agents, patterns or {}, samples),
-            monitor.monitored(watched, samples / "samples-local.jsonl.gz"),
-        ):
+        with agent.everywhere(samples, pids, agents, patterns or {}):
             run = self.carry_out(plan)
         found = workloads.measured(
             "main", "main", "normal", run, (part or analysis.window)(run.operations), usage.read(samples),

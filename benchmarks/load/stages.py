@@ -16,12 +16,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.load import Failed, agent, client, files, monitor, protocols
-from benchmarks.load.monitor import Watched
 from benchmarks.load.plan import PlanError
 from benchmarks.load.workload import Stage, Work, Workload
 
@@ -41,32 +39,22 @@ class WorkloadFailed(Failed):
     """A workload that was not carried out as it is written; its directory says how far it came."""
 
 
-@dataclass
-class Settings:
-    """How a workload is carried out.
-
-    :param watched: the processes of this machine that are sampled
-    :param agents: addresses of those on other machines
-    :param patterns: of the processes that agents watch
-    :param period: seconds between samples
-    :param tell: is called with a line on what happens
-    """
-
-    watched: Watched = field(default_factory=Watched)
-    agents: Sequence[tuple[str, int]] = ()
-    patterns: Mapping[str, str] = field(default_factory=dict)
-    period: float = monitor.PERIOD
-    tell: Callable[[str], None] = lambda _: None
-
-
-def carry_out(workload: Workload, output: Path, settings: Settings | None = None) -> None:
+def carry_out(
+    workload: Workload, output: Path, *, pids: Sequence[int] = (), agents: Sequence[tuple[str, int]] = (),
+    patterns: Mapping[str, str] | None = None, period: float = monitor.PERIOD,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:  # fmt: skip
     """Carry out a workload; ``output`` is a new directory.
 
+    :param pids: servers of this machine that are sampled
+    :param agents: addresses of those on other machines
+    :param patterns: of further processes, here and there
+    :param period: seconds between samples
+    :param tell: is called with a line on what happens
     :raises WorkloadFailed: if a stage has failed; what cleans up has been done by then
     :raises agent.AgentError: if an agent cannot be reached, before anything is done
     :raises PlanError: if a work cannot be done by the service, likewise
     """
-    settings = settings or Settings()
     _check(workload)
     output.mkdir(parents=True, exist_ok=True)
     if any(output.iterdir()):
@@ -75,20 +63,17 @@ def carry_out(workload: Workload, output: Path, settings: Settings | None = None
         "format": FORMAT, "version": VERSION, "name": workload.name, "description": workload.description,
         "started": time.time(), "finished": None, "stages": [], "failure": "", "doubts": [],
     }  # fmt: skip
-    with (
-        agent.monitored(settings.agents, settings.patterns, output, settings.period) as remotes,
-        monitor.monitored(settings.watched, output / "samples-local.jsonl.gz", settings.period),
-    ):
+    with agent.everywhere(output, pids, agents, patterns or {}, period) as remotes:
         for number, stage in enumerate(workload.stages, 1):
             outcomes: list[dict[str, Any]] = []
             status = "skipped"
             if stage.cleans or not summary["failure"]:
-                settings.tell(f"{stage.name} …")
+                tell(f"{stage.name} …")
                 outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}")
                 problems = [each for each in outcomes if each["problem"]]
                 status = "failed" if problems else "done"
                 for each in problems:
-                    settings.tell(f"{stage.name}: {each['name']}: {each['problem']}")
+                    tell(f"{stage.name}: {each['name']}: {each['problem']}")
                     summary["failure"] = summary["failure"] or (
                         f"stage {stage.name}, work {each['name']}: {each['problem']}"
                     )
@@ -124,11 +109,11 @@ def _carry_out(stage: Stage, directory: Path) -> list[dict[str, Any]]:
     """Do all works of a stage; returns what each came to."""
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(len(stage.works)) as pool:
-        jobs = [
-            pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop)
-            for number, work in enumerate(stage.works, 1)
-        ]
         try:
+            jobs = [
+                pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop)
+                for number, work in enumerate(stage.works, 1)
+            ]
             return [job.result() for job in jobs]
         except BaseException:
             stop.set()
