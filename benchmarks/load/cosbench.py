@@ -371,7 +371,14 @@ def _server(storage: _Element, auth: _Element | None) -> tuple[str, dict[str, An
     if protocol is None:
         raise storage.error(f"it needs a type: {', '.join(STORAGES)}")
     own = storage.config(protocol, needed=needed.get(protocol, ()))
-    server = {"swift": _swift, "s3": _s3, "mock": _mock}[protocol](storage, own, auth)
+    if protocol == "swift":
+        server = _swift(storage, own, auth)
+    elif protocol == "s3":
+        names = {"endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region"}
+        server = {name: own[key] for key, name in names.items() if key in own}
+    else:
+        server = {"size": int(own.get("size", 1000)), "delay": own.get("delay", 10) / 1000,
+                  "errors": own.get("errors", 0)}  # fmt: skip
     return protocol, server, own.get("timeout", PATIENCE * 1000) / 1000
 
 
@@ -392,13 +399,3 @@ def _swift(storage: _Element, config: Mapping[str, Any], auth: _Element | None) 
     user = f"{own['tenant_name']}:{own['username']}"
     domain = own.get("domain", "default")
     return {**server, "auth_v3": own[url], "user": user, "key": own["password"], "domain": domain}
-
-
-def _s3(storage: _Element, config: Mapping[str, Any], auth: _Element | None) -> dict[str, Any]:
-    names = {"endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region"}
-    return {name: config[key] for key, name in names.items() if key in config}
-
-
-def _mock(storage: _Element, config: Mapping[str, Any], auth: _Element | None) -> dict[str, Any]:
-    return {"size": int(config.get("size", 1000)), "delay": config.get("delay", 10) / 1000,
-            "errors": config.get("errors", 0)}  # fmt: skip
