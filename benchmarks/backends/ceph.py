@@ -1,6 +1,6 @@
 """Ceph: a monitor and an OSD with a pool for the rbd store, from Debian's packages.
 
-No manager (I/O needs none), no cephx, one replica; objects in memory by default. The client is Debian's python3-rbd,
+No manager (I/O needs none), no cephx, one replica; objects in memory. The client is Debian's python3-rbd,
 which is built for Debian's Python: any other build of the same version can import it, no other version can.
 """
 
@@ -49,9 +49,8 @@ log file = {directory}/logs/mon-log.log
 pid file = {directory}/mon.pid
 [osd]
 osd data = {directory}/osd
-osd objectstore = {objectstore}
+osd objectstore = memstore
 memstore device bytes = {size}
-bluestore block size = {size}
 osd scrub load threshold = 0
 osd heartbeat grace = 60
 osd mon shutdown timeout = 0.1
@@ -67,9 +66,8 @@ class Ceph(Backend):
     driver = "rbd"
     programs = ("ceph-mon", "ceph-osd", "monmaptool", "ceph", "rbd")
     install = INSTALL
-    #: ``size``: bytes that the OSD has room for, which memory has to have for memstore
-    parameters = {"objectstore": "memstore", "size": 4 << 30}
-    choices = {"objectstore": ("memstore", "bluestore")}
+    #: ``size``: bytes of memory that the OSD has room for
+    parameters = {"size": 4 << 30}
 
     @classmethod
     def available(cls) -> str | None:

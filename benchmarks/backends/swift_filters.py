@@ -13,7 +13,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Cache:
-    """What Swift uses of its memcache client, in the memory of one process. Times are in seconds; 0 is for ever."""
+    """What Swift's proxy uses of its memcache client, in the memory of one process. Times are in seconds; 0 is for ever."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, Any]] = {}
@@ -30,21 +30,6 @@ class Cache:
 
     def delete(self, key: str, server_key: str | None = None) -> None:
         self._entries.pop(key, None)
-
-    def incr(self, key: str, delta: int = 1, time: float = 0) -> int:
-        value = max(0, int(self.get(key) or 0) + int(delta))
-        self.set(key, value, time=time)
-        return value
-
-    def decr(self, key: str, delta: int = 1, time: float = 0) -> int:
-        return self.incr(key, -int(delta), time)
-
-    def set_multi(self, mapping: Mapping[str, Any], server_key: str | None = None, **options: Any) -> None:
-        for key, value in mapping.items():
-            self.set(key, value, **options)
-
-    def get_multi(self, keys: Iterable[str], server_key: str | None = None) -> list[Any]:
-        return [self.get(key) for key in keys]
 
 
 def _deadline(seconds: float) -> float:

@@ -20,8 +20,8 @@ from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory, memory_di
 
 #: Room that a backend needs, in payloads: the image that is read, the image that is written, and servers' copies.
 ROOM = 6
-#: Backends that keep metadata in extended attributes of their files (of the S3 servers versitygw does).
-NEED_ATTRIBUTES = ("swift", "s3")
+#: Backends that keep metadata in extended attributes of their files.
+NEED_ATTRIBUTES = ("swift",)
 #: Types of file systems that are no disk.
 IN_MEMORY = ("tmpfs", "ramfs")
 
