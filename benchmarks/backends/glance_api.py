@@ -133,14 +133,22 @@ class Api:
                 left -= len(data)
             reset(response)
 
+    @contextlib.contextmanager
+    def started_upload(self, image: str, data: bytes, announced: int | None = None) -> Iterator[socket.socket]:
+        """An upload whose head and first ``data`` have been sent, of ``announced`` bytes, or chunked."""
+        with socket.create_connection((HOST, self._port), timeout=self._timeout) as sock:
+            length = "Transfer-Encoding: chunked" if announced is None else f"Content-Length: {announced}"
+            lines = [f"Host: {HOST}", "Connection: close", "Content-Type: application/octet-stream", length]
+            head = "\r\n".join([f"PUT /v2/images/{image}/file HTTP/1.1", *lines, "\r\n"])
+            sock.sendall(head.encode() + data)
+            yield sock
+
     def abort_upload(self, image: str, data: bytes, announced: int) -> None:
         """Send ``data`` of ``announced`` bytes and reset the connection."""
-        with socket.create_connection((HOST, self._port), timeout=self._timeout) as sock:
-            head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {announced}\r\n"
-            sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + data)
+        with self.started_upload(image, data, announced) as sock:
             # So that the service is in the middle of it, and not still waiting for the first byte.
             time.sleep(0.3)
-            _reset_at_close(sock)
+            reset_at_close(sock)
 
 
 def _said(answer: Answer, status: int) -> Any:
@@ -152,10 +160,11 @@ def _said(answer: Answer, status: int) -> Any:
 
 def reset(response: http.client.HTTPResponse) -> None:
     """Have the connection of a response reset, rather than ended, when it is closed."""
-    _reset_at_close(response.fp.raw._sock)  # type: ignore[attr-defined]
+    reset_at_close(response.fp.raw._sock)  # type: ignore[attr-defined]
 
 
-def _reset_at_close(sock: socket.socket) -> None:
+def reset_at_close(sock: socket.socket) -> None:
+    """Have a connection reset, rather than ended, when it is closed."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 

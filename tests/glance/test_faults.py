@@ -13,7 +13,6 @@ import http.client
 import os
 import signal
 import socket
-import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ import pytest
 from benchmarks.backends import backend
 from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST
-from benchmarks.backends.glance_api import Answer, Api, sha512
+from benchmarks.backends.glance_api import Answer, Api, reset_at_close, sha512
 from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from benchmarks.backends.swift import Swift
 from tests import fuse
@@ -53,8 +52,6 @@ CAP = 48 * MIB
 CUT = 30 * MIB + 5077
 #: Seconds without a new line after which a log is taken to be complete.
 QUIET = 0.3
-#: Has a connection reset, rather than ended, when it is closed (struct linger of socket(7)).
-RESET = struct.pack("ii", 1, 0)
 #: What differs from answer to answer.
 VOLATILE = ("date", "x-openstack-request-id", "openstack-image-import-methods")
 
@@ -147,7 +144,7 @@ class RawDownload:
         return [status, sorted(headers), len(body), sha512(body), self.ended]
 
     def reset(self) -> None:
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        reset_at_close(self.sock)
         self.sock.close()
 
 
@@ -342,10 +339,7 @@ def client_resets_an_upload(world: World) -> Any:
 def client_ends_an_upload_early(world: World) -> Any:
     """The body is shorter than its announced length, and the client still reads the answer."""
     image = world.create()
-    with socket.create_connection((HOST, world.service.http_port), timeout=60) as sock:
-        head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {SIZE}\r\n"
-        more = b"Connection: close\r\nContent-Type: application/octet-stream\r\n\r\n"
-        sock.sendall(head.encode() + more + PAYLOAD[: 3 * MIB])
+    with world.api.started_upload(image, PAYLOAD[: 3 * MIB], SIZE) as sock:
         sock.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: sock.recv(65536), b""))
     return [answer.partition(b"\r\n")[0], after_upload(world, image)]
@@ -353,21 +347,17 @@ def client_ends_an_upload_early(world: World) -> Any:
 
 def chunked_upload_is_cut_off(world: World) -> Any:
     image = world.create()
-    with socket.create_connection((HOST, world.service.http_port), timeout=60) as sock:
-        head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n"
-        chunk = b"40000\r\n" + PAYLOAD[: 256 * KIB] + b"\r\n"
-        sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + 9 * chunk + chunk[:1000])
+    chunk = b"40000\r\n" + PAYLOAD[: 256 * KIB] + b"\r\n"
+    with world.api.started_upload(image, 9 * chunk + chunk[:1000]) as sock:
         time.sleep(0.3)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        reset_at_close(sock)
     return after_upload(world, image)
 
 
 def service_is_ended_during_an_upload(world: World) -> Any:
     """The image stays as it was in the middle of it, and can be deleted after the next start."""
     service, image = world.service, world.create()
-    with socket.create_connection((HOST, service.http_port), timeout=60) as sock:
-        head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {SIZE}\r\n"
-        sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + PAYLOAD[: 9 * MIB + 5])
+    with world.api.started_upload(image, PAYLOAD[: 9 * MIB + 5], SIZE) as sock:
         until(lambda: world.file(image).exists() and world.file(image).stat().st_size)
         service.expect_end()
         service.signal(signal.SIGTERM)

@@ -284,10 +284,8 @@ def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
         port = service.port()
         nginx.start(service, BUFFERING.format(listen=HOST, port=port, host=HOST, upstream=service.http_port))
         service.wait(lambda: http_status(port, "/v2/schemas/image") == 200, "nginx")
-    head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/octet-stream\r\n"
-    with socket.create_connection((HOST, port), timeout=100) as sock:
-        length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(DATA)}"
-        sock.sendall(f"{head}{length}\r\n\r\n".encode() + part(DATA[:MIB], chunked))
+    client = Api(port, timeout=100)
+    with client.started_upload(image, part(DATA[:MIB], chunked), None if chunked else len(DATA)) as sock:
         # There is one worker, with one thread, and it was this client that came first.
         if way == "nginx":
             assert Api(port).ask("GET", "/v2/schemas/image").status == 200

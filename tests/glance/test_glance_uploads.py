@@ -111,9 +111,7 @@ def broken_upload(service: Service, body: bytes) -> tuple[bytes, str, list[Any]]
     """Status line, the image's status afterwards and what is left in the store."""
     api = Api(service.http_port)
     image = api.create()
-    head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\n"
-    with socket.create_connection((HOST, service.http_port), timeout=60) as sock:
-        sock.sendall(f"{head}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode() + body)
+    with api.started_upload(image, body) as sock:
         sock.shutdown(socket.SHUT_WR)
         answer = sock.makefile("rb").read()
     return answer.partition(b"\r\n")[0], api.show(image)["status"], list(service.images.iterdir())
