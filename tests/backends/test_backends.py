@@ -58,6 +58,7 @@ def test_two_start_and_answer_and_leave_nothing(usable, tmp_path, name):
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_a_missing_package_gives_one_line(monkeypatch, tmp_path, name):
+    monkeypatch.delenv("BENCHMARK_SWIFT", raising=False)
     hidden, install = WITHOUT[name]
     if "_" in hidden:
         monkeypatch.setitem(sys.modules, hidden, None)
