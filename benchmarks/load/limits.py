@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import Failed
 
 #: Seconds of a period of a quota.
@@ -77,11 +78,11 @@ def quota(pids: Collection[int], processors: float) -> Iterator[str]:
 def _ration(pids: Collection[int], allowance: float, ended: threading.Event) -> None:
     """Stop processes when they have used up what they have in a period, in seconds."""
     # The rest of it; less than 0 after a period in which they used too much.
-    left, used = allowance, cpu_seconds(pids)
+    left, used = allowance, server_cpu_seconds(pids)
     next_period = time.monotonic() + PERIOD
     running = True
     while not ended.wait(LOOK):
-        now = cpu_seconds(pids)
+        now = server_cpu_seconds(pids)
         left -= now - used
         used = now
         while time.monotonic() >= next_period:
@@ -96,13 +97,3 @@ def _signal(pids: Collection[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def cpu_seconds(pids: Collection[int]) -> float:
-    """CPU time of the processes' threads, in finer steps than the ticks of the clock where the kernel tells these."""
-    nanoseconds = 0
-    for pid in pids:
-        for thread in _threads(pid):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                nanoseconds += int(file.read().split()[0])
-    return nanoseconds / 1e9

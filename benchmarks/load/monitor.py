@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 import psutil
 
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import Wrong
 
 FORMAT = "fastio-load-samples"
@@ -117,10 +118,10 @@ class Sampler:
 
     def _process(self, process: psutil.Process) -> dict[str, Any]:
         with process.oneshot():
-            times = process.cpu_times()
+            cpu = server_cpu_seconds([process.pid])
             threads = sorted(process.threads(), key=lambda each: -(each.user_time + each.system_time))
             found: dict[str, Any] = {
-                "cpu": round(times.user + times.system, 3),
+                "cpu": round(cpu, 6),
                 "threads": [[each.id, round(each.user_time + each.system_time, 3)] for each in threads[:THREADS]],
                 "memory": process.memory_info().rss,
                 "cores": process.cpu_affinity(),

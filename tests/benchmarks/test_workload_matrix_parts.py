@@ -23,6 +23,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 import psutil
 
 from benchmarks.backends.base import reserved_port
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import agent, bottleneck, limits, monitor, usage, workloads
 from benchmarks.load import path as paths
 from benchmarks.load.bottleneck import Limits
@@ -181,13 +182,13 @@ def test_a_file_that_was_cut_off_is_read_up_to_there(tmp_path) -> None:
 
 @pytest.fixture
 def told(monkeypatch) -> set[float]:
-    """The CPU times of watched processes that were sampled so far, here and by agents."""
+    """The CPU times of watched processes' threads that were sampled so far, here and by agents."""
     found: set[float] = set()
     add = monitor.Log.add
 
     def adding(log: monitor.Log, line: dict) -> None:
         add(log, line)
-        found.update(each["cpu"] for each in line.get("processes", {}).values())
+        found.update(cpu for each in line.get("processes", {}).values() for _, cpu in each["threads"])
 
     monkeypatch.setattr(monitor.Log, "add", adding)
     return found
@@ -367,20 +368,20 @@ def test_limits_that_can_not_be() -> None:
 
 def test_a_quota_holds_and_ends() -> None:
     with burning() as process:
-        until(lambda: limits.cpu_seconds([process.pid]) > 0.1, "CPU time")
+        until(lambda: server_cpu_seconds([process.pid]) > 0.1, "CPU time")
         with limits.quota([process.pid], 0.2):
-            begin, before = time.monotonic(), limits.cpu_seconds([process.pid])
+            begin, before = time.monotonic(), server_cpu_seconds([process.pid])
 
             def keeps_to_it() -> bool:
-                spent, taken = limits.cpu_seconds([process.pid]) - before, time.monotonic() - begin
+                spent, taken = server_cpu_seconds([process.pid]) - before, time.monotonic() - begin
                 return spent > 0 and taken > 2 and spent < 0.2 * taken + 0.1
 
             # What it has had too much, while nobody looked because the machine was busy, it lacks afterwards.
             until(keeps_to_it, "no more than its part", 60)
         # It may go on.
         assert psutil.Process(process.pid).status() != psutil.STATUS_STOPPED
-        after = limits.cpu_seconds([process.pid])
-        until(lambda: limits.cpu_seconds([process.pid]) > after + 0.2, "the process to go on")
+        after = server_cpu_seconds([process.pid])
+        until(lambda: server_cpu_seconds([process.pid]) > after + 0.2, "the process to go on")
 
 
 # --- the path

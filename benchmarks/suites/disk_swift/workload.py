@@ -34,7 +34,6 @@ request; ``generator_cpu``, the share of a processor that the load generator use
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 from collections.abc import Mapping
@@ -43,7 +42,6 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends.base import HOST
 from benchmarks.harness.modes import choice
-from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.harness.worker import cache_directory, recorded, running, surroundings
 from benchmarks.load import measuring
 from benchmarks.load.content import Content
@@ -137,9 +135,6 @@ def _write(path: Path, content: Content, number: int) -> None:
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run: a log server if there is one, and a load on it."""
-    from benchmarks.load import analysis, report
-    from benchmarks.load.sampling import sampled
-
     told = surroundings()
     swift = _swift(parameters, told)
     with contextlib.ExitStack() as stack:
@@ -156,20 +151,16 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
                 details["fastio"] = recorded(server.status)
             pids["server_cpu_ms"] = server.pids()
             plan = reading(parameters, server.access()["url"])
-        with contextlib.ExitStack() as sampling:
-            cpu = {
-                name: sampling.enter_context(sampled(functools.partial(server_cpu_seconds, own)))
-                for name, own in pids.items()
-            }
-            found = load.carry_out(plan)
-        figures = report.figures(found)
-        part = analysis.window(found.operations)
+        found = load.measured(plan, [pid for own in pids.values() for pid in own])
+        processes = found["usage"]["processes"]
         # Of the measured part only: Swift uses some CPU time even without requests.
-        begin, end = found.started + part.begin, found.started + part.end
-        spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
+        milliseconds = found["seconds"] * 1000 / found["operations"]
+        spent = {
+            name: sum(each["cpu"] for each in processes if set(own) & set(each["pids"])) * milliseconds
+            for name, own in pids.items()
+        }
         # No column shows what has failed.
-        well = {"verified": figures["verified"] and not figures["failed"]}
-        return {**figures, **spent, **load.kept, **details, **well, "doubts": report.notes(found)}
+        return {**found, **spent, **details, "verified": found["verified"] and not found["failed"]}
 
 
 def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
