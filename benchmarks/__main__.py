@@ -16,11 +16,9 @@ from fastio.errors import meant
 SUITES = Path(__file__).parent / "suites"
 #: The environments of the suites that run glance-api.
 GLANCE = {
-    "glance_client": ("glance32",),
-    "network": ("glance32",),
-    "slow_clients": ("glance33",),
+    "clients": ("glance32",),
     **dict.fromkeys(
-        ("concurrency", "disk_uploads", "glance", "imports", "never_slower", "offered_load", "trace"),
+        ("concurrency", "glance", "never_slower", "trace"),
         ("glance32", "glance33"),
     ),
 }

@@ -22,10 +22,6 @@ from fastio.tables import Table
 KEPT = ROOT / "doc" / "source" / "results"
 #: File -> the suites whose results it has; all others have a file of their own.
 FILES = {
-    "stores": ("stores", "sheepdog_driver"),
-    "glance": ("glance", "imports", "disk_uploads", "slow_clients"),
-    "clients": ("glance_client", "clients"),
-    "concurrency": ("concurrency", "offered_load", "network"),
     "observability": ("trace",),
 }
 #: Figures of runs whose ends plots show, as they begin.

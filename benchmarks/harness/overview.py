@@ -16,6 +16,7 @@ from fastio.tables import EMPTY, Table, number
 
 PICTURE = ROOT / "doc" / "source" / "_static" / "overview.svg"
 _UPLOADS = "glance* *-upload"
+_SLOW = "slow_clients* *[0-9], glance* *shipped-[0-9], glance* *shipped-[0-9]00"
 #: Of each row, patterns of the runs and of the cases that it has, and of their rows if these are not all with fastio.
 ROWS = {
     "a child's output": "sheepdog cat, sheepdog read-*, peers output, processes output-*",
@@ -32,22 +33,22 @@ ROWS = {
         if (store, task) != ("http", "add")
     },
     "s3: many small or a single part": "stores* s3-100-*, stores* s3-single-*",
-    "sheepdog: get": "sheepdog_driver get-*",
-    "sheepdog: add": "sheepdog_driver add-*",
+    "sheepdog: get": "sheepdog_driver get-*, sheepdog driver-get-*",
+    "sheepdog: add": "sheepdog_driver add-*, sheepdog driver-add-*",
     "others' wait beside a get": "stores* *-get-*",
     "others' wait beside an add": "stores* *-add-*",
     "glance-api: download": "glance* *-download",
-    "glance-api: upload, import": f"{_UPLOADS}, disk_uploads *, imports *",
-    "glance-api: many downloads": "concurrency* *, offered_load* glance-*, network* *, slow_clients* *[0-9], "
-    "slow_uploads *",
-    "other requests' p99 beside downloads": "glance* *-download, slow_clients* *[0-9]",
-    "other requests' p99 beside uploads": f"{_UPLOADS}, slow_clients* *-uploads*, slow_uploads *",
-    "clients: download, upload": "glance_client* client-*, client_* *, uploads *",
+    "glance-api: upload, import": f"{_UPLOADS}, disk_uploads *, imports *, glance* *-disk, glance* *-import",
+    "glance-api: many downloads": "concurrency* glance-*, concurrency* offered-glance-*, concurrency* network-*, "
+    f"offered_load* glance-*, network* *, {_SLOW}, slow_uploads *, glance* *-uploads*",
+    "other requests' p99 beside downloads": f"glance* *-download, {_SLOW}",
+    "other requests' p99 beside uploads": f"{_UPLOADS}, slow_clients* *-uploads*, slow_uploads *, glance* *-uploads*",
+    "clients: download, upload": "glance_client* client-*, client_* *, uploads *, clients *",
     "WSGI server: with Content-Length": "wsgi length-*, processes wsgi-length-*",
     "WSGI server: chunked": "wsgi chunked-*, processes wsgi-chunked-*",
     "WSGI server: sendall() of large buffers": "wsgi sendall-*, processes sendall-*",
-    "log server, from disk": "disk_swift * disk-fastio, offered_load* logs-disk",
-    "log server, from Swift": "disk_swift * swift-*fastio, offered_load* logs-swift",
+    "log server, from disk": "disk_swift * disk-fastio, offered_load* logs-disk, concurrency* *logs-disk",
+    "log server, from Swift": "disk_swift * swift-*fastio, offered_load* logs-swift, concurrency* *logs-swift",
 }
 #: What these rows compare: how long others wait.
 OTHERS, WAIT = ("others' wait beside a get", "others' wait beside an add", "other requests'"), "p99_ms"

@@ -16,6 +16,7 @@ from benchmarks.harness.modes import Mode
 from benchmarks.harness.worker import Payload
 from benchmarks.operations.base import Context, Reading, Work, Writing, content
 
+
 def _client(mode: Mode, patches: tuple[str, ...], *imported: str) -> None:
     """Make this process a client's in this mode, which has these modules."""
     if mode.green:

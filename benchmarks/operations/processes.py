@@ -152,8 +152,9 @@ def _entered(mode: Mode, context: Context, through: str) -> Callable[..., tuple[
 def child_output(mode: Mode, context: Context, through: str = "") -> Iterator[Work]:
     """The output of ``cat``.
 
-    Of the context: ``through``, one of :data:`RUNS` or :data:`PEERS`; ``kind``, ``"binary"`` or ``"text"``; ``streams``,
-    ``"stdout"``, or ``"both"`` for as much on the standard error at the same time. There are three pipes in any case.
+    Of the context: ``through``, one of :data:`RUNS` or :data:`PEERS`; ``kind``, ``"binary"`` or ``"text"``;
+    ``streams``, ``"stdout"``, or ``"both"`` for as much on the standard error at the same time. There are three pipes
+    in any case.
     """
     text = choice(context, "kind", "binary", "text") == "text"
     both = choice(context, "streams", "stdout", "both") == "both"
@@ -184,7 +185,7 @@ def _cat(payload: Payload, both: bool) -> list[str]:
 
 @contextlib.contextmanager
 def child_input(mode: Mode, context: Context, through: str = "") -> Iterator[Work]:
-    """Input for ``dd``, which says how many bytes it got, or for ``sha256sum``; of the context ``through``, as above."""
+    """Input for ``dd``, which says how many bytes it got, or for ``sha256sum``; of the context ``through``."""
     run = _entered(mode, context, through)
 
     def send(payload: Payload, hashed: bool) -> str:

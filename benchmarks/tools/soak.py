@@ -37,7 +37,7 @@ from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.backends.glance_api import ELSEWHERE, Api
 from benchmarks.backends.glance_service import RELEASES, Service
 from benchmarks.harness.other_requests import Requests, figures
-from benchmarks.harness.slow_clients.clients import Clients, Plan
+from benchmarks.harness.slow_clients import Clients, Plan
 from fastio import terminal
 from fastio.arguments import Parser
 

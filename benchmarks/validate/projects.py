@@ -69,8 +69,8 @@ class Project:
         """Whether a case of its benchmarks is its own."""
         if self.service:
             return case.backend == self.service
-        # A case that needs a client and no backend is of that client.
-        return bool(case.backend) or not case.needs or self.package in case.needs
+        # A case that needs nothing and has a server is of programs that are no project here.
+        return self.package in case.needs if case.needs else not case.backend
 
     def choose_suites(self, names: Sequence[str]) -> list[str]:
         """The suites of these names, or ``all`` (which is also the default) or ``none``.
@@ -150,8 +150,9 @@ EVENTLET = Project(
     cases=(
         "processes/output-popen-16MiB", "processes/output-popen-200MiB", "processes/input-popen-16MiB",
         "processes/true", "processes/late-exit", "processes/wait", "processes/pipe-read-64KiB",
-        "processes/pipe-read-1MiB-buffered", "processes/pipe-lines-buffered", "processes/pipe-write-64KiB", "processes/pipe-echo",
-        "processes/transfers-8", "processes/wsgi-length-64KiB", "processes/wsgi-chunked-64KiB", "processes/sendall-4MiB",
+        "processes/pipe-read-1MiB-buffered", "processes/pipe-lines-buffered", "processes/pipe-write-64KiB",
+        "processes/pipe-echo", "processes/transfers-8", "processes/wsgi-length-64KiB", "processes/wsgi-chunked-64KiB",
+        "processes/sendall-4MiB",
     ),
 )  # fmt: skip
 

@@ -22,11 +22,11 @@ from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, servers, worker
 from benchmarks.harness.engine import Case
 from benchmarks.harness.other_requests import Requests
+from benchmarks.suites.clients import bench_clients
+from benchmarks.suites.clients import workload as clients
 from benchmarks.suites.glance import bench_glance
 from benchmarks.suites.glance import workload as glance
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from benchmarks.suites.glance_client import bench_glance_client, commands
-from benchmarks.suites.glance_client import workload as glance_client
 from tests.benchmarks import samples
 from tests.benchmarks.running import needs, work
 from tests.conftest import with_services
@@ -66,6 +66,32 @@ def test_downloads_from_another_address(monkeypatch: pytest.MonkeyPatch) -> None
     assert seen == [ELSEWHERE] * 2
 
 
+# --- what uploads cost at the least
+
+
+def test_a_limit_notices_wrong_bytes(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of its own: the payload is changed.
+    size = SIZE + 7
+    monkeypatch.setenv(worker.SURROUNDINGS_VARIABLE, json.dumps({"access": {"images": str(tmp_path)}}))
+    parameters: dict[str, Any] = {"size": size}
+    assert glance.VARIANTS["reference-parts"](parameters)["verified"]
+    path = worker.random_payload(size).path
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert not glance.VARIANTS["reference-parts"](parameters)["verified"]
+
+
+def test_memory_is_no_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(worker.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(servers, "file_system", lambda directory: "tmpfs" if directory == tmp_path else "")
+    case = next(case for case in bench_glance.CASES if case.on_disk)
+    assert servers.why_no_disk() == f"{tmp_path} is in memory: FASTIO_BENCHMARK_CACHE has to name a directory on a disk"
+    assert case.why_not()
+    monkeypatch.setattr(servers, "file_system", lambda directory: "ext4")
+    assert not servers.why_no_disk()
+
+
 # --- runs by hand, beside a running server
 
 
@@ -93,21 +119,20 @@ def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
     stored.write_bytes(content)
     assert not work("glance", "transfer", {"size": SIZE, "task": "download"}, told)["verified"]
     client = {**told, "prepared": {"image": image, "multihash": told["prepared"]["multihash"]}}
-    assert not work("glance_client", "curl", {"size": SIZE, "scheme": "http"}, client)["verified"]
     command = {"size": SIZE, "scheme": "http", "python": ""}
     client["prepared"]["least"] = image
-    assert not work("glance_client", "command-curl", {**command, "task": "image-save"}, client)["verified"]
+    assert not work("clients", "curl", {**command, "task": "image-save"}, client)["verified"]
     # An upload whose hash is another than the one that is known of the payload.
     kept = cache / f"random-{SIZE}-0.digests"
     before = kept.read_text()
     kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
     try:
         assert not work("glance", "transfer", {"size": SIZE, "task": "upload"}, told)["verified"]
-        assert not work("glance_client", "command-curl", {**command, "task": "image-create"}, client)["verified"]
+        assert not work("clients", "curl", {**command, "task": "image-create"}, client)["verified"]
     finally:
         kept.unlink()
     assert work("glance", "transfer", {"size": SIZE, "task": "upload"}, told)["verified"]
-    assert work("glance_client", "command-curl", {**command, "task": "image-create"}, client)["verified"]
+    assert work("clients", "curl", {**command, "task": "image-create"}, client)["verified"]
     assert [path.name for path in stored.parent.iterdir()] == [image]
 
 
@@ -150,7 +175,7 @@ def test_requests_that_fail(port: int) -> None:
 def test_a_command_is_timed(cache: Path) -> None:
     cache.mkdir(exist_ok=True)
     script = "import time; end = time.process_time() + 0.4\nwhile time.process_time() < end: pass\ntime.sleep(0.4)"
-    figures = glance_client.timed([sys.executable, "-c", script])
+    figures = clients.timed([sys.executable, "-c", script])
     assert figures["cpu_seconds"] >= 0.4 and figures["seconds"] >= 0.8
     assert figures["user_seconds"] + figures["system_seconds"] == pytest.approx(figures["cpu_seconds"])
     assert figures["load_percent"] == pytest.approx(100 * figures["cpu_seconds"] / figures["seconds"])
@@ -162,7 +187,7 @@ def test_a_command_is_timed(cache: Path) -> None:
 
 def test_a_command_that_fails(cache: Path) -> None:
     with pytest.raises(RuntimeError, match="exit status 3\nno such luck"):
-        glance_client.timed(["sh", "-c", "echo no such luck >&2; exit 3"])
+        clients.timed(["sh", "-c", "echo no such luck >&2; exit 3"])
 
 
 def test_commands_that_fastio_does_not_patch(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,22 +199,22 @@ def test_commands_that_fastio_does_not_patch(tmp_path: Path, cache: Path, monkey
         command.chmod(0o755)
         context = pytest.raises(RuntimeError, match="not all in effect") if fails else contextlib.nullcontext()
         with context:
-            commands.require_patches(str(tmp_path / "python"))
+            clients.require_patches(str(tmp_path / "python"))
 
 
 # --- the suites
 
 
-@pytest.mark.parametrize("suite", [bench_glance, bench_glance_client])
+@pytest.mark.parametrize("suite", [bench_glance, bench_clients])
 def test_without_the_environments(suite: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("BENCHMARK_GLANCE32", "BENCHMARK_GLANCE33"):
         monkeypatch.delenv(variable, raising=False)
     how = "python -m benchmarks.backends.glance_environments"
     for case in suite.CASES:
         # Swift runs without it, but none of the commands does.
-        assert how in case.why_not() or case.backend == "swift"
-    monkeypatch.setattr(bench_glance_client, "PYTHON", "")
-    assert all(how in each.skip for each in bench_glance_client._commands("object-save", "http").all_variants())
+        assert how in case.why_not() or case.backend in ("swift", "")
+    monkeypatch.setattr(bench_clients, "PYTHON", "")
+    assert all(how in each.skip for each in bench_clients._commands("object-save", "http").all_variants())
 
 
 def test_a_server_that_can_not_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

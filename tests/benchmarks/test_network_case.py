@@ -23,7 +23,7 @@ from benchmarks.load.bottleneck import Limits, find
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.usage import Usage
-from benchmarks.suites.network import tables, workload
+from benchmarks.suites.concurrency import network, tables
 from tests.backends.required import missing
 from tests.benchmarks import samples
 from tests.conftest import with_services
@@ -54,9 +54,9 @@ def test_workers_on_other_machines_share_a_load(tmp_path: Path) -> None:
         Network(clients=2, rate="1Gbit") as machines,
         machines.inside(SERVER),
         LogServer(root=str(tmp_path), host=machines.address(SERVER)) as server,
-        measuring.Load(environment=workload.distributed(machines)) as load,
+        measuring.Load(environment=network.distributed(machines)) as load,
     ):
-        workload.start_workers(machines)
+        network.start_workers(machines)
         found = load.carry_out(dataclasses.replace(plan, server={"url": server.access()["url"]}))
     assert not found.doubts and not found.errors
     assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 20, 1: 20}
@@ -74,8 +74,10 @@ def test_the_table_says_what_the_limit_is() -> None:
     skipped = row(1, 1, "none")
     skipped.runs, skipped.skipped = [], "network: the kernel has no netem: it said so"
     variants = {"stock-1w": row(8, 3, "path"), "fastio-sendfile-1w": row(4, 1.5, "none"), "stock-1w-20ms": skipped}
-    case = samples.case(variants, name="glance-32-1Gbit", workload="network", unit="MiB/s")
-    (table,) = tables.judgement(samples.result(case, suite="network"))
+    case = samples.case(
+        variants, name="glance-32-1Gbit", workload="concurrency", unit="MiB/s", parameters={"rate": "1Gbit"}
+    )
+    *_, table = tables.judgement(samples.result(case, suite="concurrency"))
     assert [line[1:] for line in table.rows] == [
         ["stock-1w", "128", "1", "3", "1", "6", "path", "path of it: figures"],
         ["fastio-sendfile-1w", "256", "2 (2–2)", "1.5", "0.5 (0.5–0.5)", "3", "none", "none of it: figures"],

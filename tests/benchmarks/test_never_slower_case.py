@@ -17,8 +17,8 @@ pytest.importorskip("rich", reason="tables need the extra 'bench'")
 from benchmarks.harness import results, worker
 from benchmarks.harness.engine import Options
 from benchmarks.harness.statistics import Interval, paired_ratio
-from benchmarks.suites.never_slower import bench_never_slower, pairs, peer, tables
 from benchmarks.operations.base import Work
+from benchmarks.suites.never_slower import bench_never_slower, pairs, peer, tables
 from benchmarks.suites.never_slower.pairs import Budget, Cell
 from tests.benchmarks import samples
 from tests.benchmarks.running import measured

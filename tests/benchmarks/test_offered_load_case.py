@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numpy", reason="results need the extra 'bench'")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
-from benchmarks.suites.offered_load.workload import Trial, reached, search
+from benchmarks.suites.concurrency.offered import Trial, reached, search
 from tests.conftest import with_services
 
 pytestmark = with_services

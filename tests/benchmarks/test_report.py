@@ -143,9 +143,7 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
 def test_an_unknown_suite_is_named(tmp_path):
     path = tmp_path / "a.json"
     sample(suite="../sheepdog").write(path)
-    with pytest.raises(
-        ResultError, match=r"a\.json: suite '../sheepdog' is none .* allowed are clients, concurrency"
-    ):
+    with pytest.raises(ResultError, match=r"a\.json: suite '../sheepdog' is none .* allowed are clients, concurrency"):
         sections.read([path])
 
 

@@ -1,5 +1,6 @@
 """The sheepdog case is what it says: real commands, right data, the loops of their time."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 from benchmarks.harness import engine
 from benchmarks.suites.sheepdog import bench_sheepdog, python27
 from benchmarks.suites.sheepdog import workload as sheepdog
-from tests.benchmarks.running import PATIENCE, work
+from tests.benchmarks.running import PATIENCE, measured, work
 from tests.conftest import needs_eventlet, needs_oslo
 
 pytestmark = [needs_oslo, needs_eventlet, pytest.mark.usefixtures("cache")]
@@ -30,9 +31,9 @@ def test_the_rows_are_those_that_were_promised():
     assert set(rows["cat"]) >= {*modes, "eventlet-legacy", "reference-readall", "2016-native", "2016-eventlet"}
     for name in ("read-real", "read-none", "write-real", "write-none"):
         assert set(rows[name]) >= {*modes, "reference-pipeline"}
-    for case in cases().values():
+    for name, case in cases().items():
+        assert name.startswith("driver") or case.parameters.get("chunk", 64 << 20) == 64 << 20
         assert case.parameters.get("size") >= 128 << 20
-        assert case.parameters.get("chunk", 64 << 20) == 64 << 20
         assert case.rounds >= 7
 
 
@@ -80,6 +81,15 @@ def test_wrong_data_in_the_image_is_noticed():
             image.write_bytes(wrong)
             assert not sheepdog.written(directory, sources)
     assert not directory.exists()
+
+
+@pytest.mark.parametrize("name", ["driver-get-none", "driver-add-none"])
+def test_every_row_of_the_driver_runs_with_the_right_data(name: str) -> None:
+    """With more than one object of 4 MiB, and no whole number of anything."""
+    pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
+    case = dataclasses.replace(cases()[name], quick={"size": (5 << 20) + 17})
+    for title, row in measured(case, engine.Options(quick=True)).variants.items():
+        assert row.runs[0]["bytes"] == (5 << 20) + 17, title
 
 
 # --- the rows of 2016

@@ -16,10 +16,10 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness.slow_clients import clients, writers
-from benchmarks.harness.slow_clients.clients import Clients, Plan
+from benchmarks.harness import slow_clients
+from benchmarks.harness.slow_clients import Clients, Plan
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from benchmarks.suites.slow_clients.workload import Temporary
+from benchmarks.suites.glance.slow import Temporary
 from tests.eventually import until
 
 #: Divides nothing.
@@ -126,7 +126,7 @@ def test_clients_keep_to_their_rate(plan: Plan) -> None:
         # If they read on, they do so now.
         time.sleep(0.3)
         figures = running.stop()
-    assert figures["bytes"] <= plan.clients * clients.PIECE < len(CONTENT)
+    assert figures["bytes"] <= plan.clients * slow_clients.PIECE < len(CONTENT)
     assert figures["ended"] == 0
 
 
@@ -177,13 +177,13 @@ def test_what_is_wrong_later_is_noticed(server: Server, plan: Plan) -> None:
 
 
 @pytest.fixture
-def uploads(plan: Plan) -> writers.Plan:
+def uploads(plan: Plan) -> Plan:
     images = [f"image-{number}" for number in range(7)]
-    return writers.Plan(**{**dataclasses.asdict(plan), "path": "/v2/{}/file"}, images=images)
+    return Plan(**{**dataclasses.asdict(plan), "path": "/v2/{}/file", "images": images})
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "chunked"])
-def test_clients_upload_one_image_after_the_other(server: Server, uploads: writers.Plan, chunked: bool) -> None:
+def test_clients_upload_one_image_after_the_other(server: Server, uploads: Plan, chunked: bool) -> None:
     plan = dataclasses.replace(uploads, chunked=chunked, source=ELSEWHERE)
     with Clients(plan) as running:
         running.wait()
@@ -200,9 +200,7 @@ def test_clients_upload_one_image_after_the_other(server: Server, uploads: write
     assert figures["bytes"] <= len(CONTENT) * len(plan.images) and figures["served"] <= plan.clients
 
 
-def test_an_upload_that_is_refused_is_noticed(
-    server: Server, uploads: writers.Plan, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_upload_that_is_refused_is_noticed(server: Server, uploads: Plan, capfd: pytest.CaptureFixture[str]) -> None:
     server.status = 410
     with pytest.raises(RuntimeError, match="a slow client failed"), Clients(uploads) as running:
         running.wait()

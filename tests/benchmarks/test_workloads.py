@@ -89,7 +89,11 @@ def test_a_fast_row_that_is_not_patched_fails(variant: str) -> None:
 @needs_eventlet
 @needs_oslo
 def test_settings_reach_fastio() -> None:
-    parameters = {"size": SIZE, "operation": "child-output", "settings": {"chunk_size": "64KiB", "yield_bytes": 128 * KIB}}
+    parameters = {
+        "size": SIZE,
+        "operation": "child-output",
+        "settings": {"chunk_size": "64KiB", "yield_bytes": 128 * KIB},
+    }
     settings = work("processes", "eventlet-fastio", parameters)["fastio"]["settings"]
     assert settings["chunk_size"]["value"] == 64 * KIB
     assert settings["yield_bytes"]["value"] == 128 * KIB

@@ -25,7 +25,7 @@ from benchmarks.backends.base import HOST, http_status
 from benchmarks.backends.glance import BUFFERING
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
-from benchmarks.suites.slow_clients.workload import Temporary
+from benchmarks.suites.glance.slow import Temporary
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
 from tests import fuse

@@ -1,12 +1,31 @@
-"""Objects through the Python clients of an object store, to and from a server on the same host that only counts.
+"""What an image or an object costs the client that gets or puts it, stock and with fastio.
+
+Commands as users run them are curl, ``glance`` and ``openstack``, over HTTP and HTTPS: an image is saved, an image is
+created from a file, and an object of Swift's is saved. The save of 2 GB repeats the table of 2013 with today's programs
+(curl had 12 % of a processor over HTTP and 89 % over HTTPS, glanceclient 66 % and 90 %). A plot shows the load over
+time.
 
 ``get_object()`` of openstacksdk, ``put_object()`` of python-swiftclient, and ``requests.put()`` of a file and of what
-is in memory already. The reference of a file is ``socket.sendfile()``.
+is in memory already have a server on the same host that only counts. The reference of a file is ``socket.sendfile()``.
 """
 
+import os
+import shutil
+from pathlib import Path
+
+from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.goals import Ratio
 from benchmarks.harness.modes import GIB, KIB, MIB, MODES
+from benchmarks.suites.clients.workload import APIS, COMMANDS
+from benchmarks.suites.stores.references import why_not
+
+#: Bytes of the image of 2013.
+SIZE = 2_000_000_000
+#: What glance reads of a file at a time: its default is slower than the clients.
+SERVER_CHUNK = MIB
+PYTHON = ENVIRONMENTS["glance32"].python()
 
 #: Each operation: its title, bytes, and what it imports.
 OPERATIONS = {
@@ -23,18 +42,84 @@ GOALS = [
     for what, key, most in (("seconds", "seconds", 0.333), ("CPU s", "cpu_seconds", 0.4))
 ]
 
+
+def _why_not(name: str) -> str:
+    """Why a row cannot be run here; empty if it can."""
+    if name == "curl":
+        return why_not("http")
+    return _lacking("glance")
+
+
+def _lacking(program: str) -> str:
+    if PYTHON and not os.access(Path(PYTHON).parent / program, os.X_OK):
+        return f"beside {PYTHON} there is no command {program}: pip install python-{program}client"
+    return ""
+
+
+def _not_over(scheme: str) -> str:
+    """Why there is no such scheme here."""
+    missing = "" if scheme == "http" else servers.why_not("http")
+    if scheme == "https" and not missing and shutil.which("openssl") is None:
+        missing = "openssl is not installed: apt-get install openssl"
+    return missing
+
+
+#: Of each task: what the tables call it, its bytes, its server, and the programs that it is for.
+TASKS = {
+    "image-save": ("save of an image of 2 GB", SIZE, "glance-32", ("glance", "openstack")),
+    "image-create": ("create of an image of 1 GiB", GIB, "glance-32", ("glance", "openstack")),
+    "object-save": ("save of an object of 1 GiB", GIB, "swift", ("openstack",)),
+}
+
+
+def _commands(task: str, scheme: str) -> Case:
+    title, size, backend, programs = TASKS[task]
+    missing = _not_over(scheme) or _lacking("glance") or _lacking("openstack")
+    if not missing and not PYTHON:
+        missing = ENVIRONMENTS["glance32"].missing()
+    rows = [name for name, row in COMMANDS.items() if row.program in ("curl", *programs)]
+    if task == "image-save":
+        rows += [*APIS, "limit-sha512"]
+    chunk = {"chunk_size": SERVER_CHUNK} if backend == "glance-32" else {}
+    return Case(
+        name=f"{task}-{scheme}",
+        title=f"Commands: {title} over {scheme.upper()}",
+        workload="clients",
+        # A row of fastio is compared with that of stock, all others with curl.
+        variants=[
+            Variant(name, against=name.replace("fastio", "stock") if "fastio" in name else "",
+                    skip=missing or _why_not(name))
+            for name in rows
+        ],
+        parameters={"size": size, "task": task, "scheme": scheme, "python": PYTHON},
+        rounds=5,
+        baseline="curl",
+        unit="s",
+        columns=(
+            "load_percent", "user_seconds", "system_seconds", "start_seconds", "start_cpu_seconds", "transfer_seconds",
+            "transfer_cpu_seconds",
+        ),
+        backend=backend,
+        backend_parameters={**chunk, "tls": int(scheme == "https" and not missing)},
+        prepare="prepare",
+    )  # fmt: skip
+
+
 CASES = [
-    Case(
-        name=operation,
-        title=title,
-        workload="processes",
-        variants=(*MODES, *[REFERENCE] * (operation == "upload-file")),
-        # A small object comes first, so that imports and the connection are not measured.
-        parameters={"size": size, "operation": operation, "first": 64 * KIB, "url": "plain"},
-        baseline="native-stock",
-        needs=(needed,),
-    )
-    for operation, (title, size, needed) in OPERATIONS.items()
+    *(_commands(task, scheme) for task in TASKS for scheme in ("http", "https")),
+    *(
+        Case(
+            name=operation,
+            title=title,
+            workload="processes",
+            variants=(*MODES, *[REFERENCE] * (operation == "upload-file")),
+            # A small object comes first, so that imports and the connection are not measured.
+            parameters={"size": size, "operation": operation, "first": 64 * KIB, "url": "plain"},
+            baseline="native-stock",
+            needs=(needed,),
+        )
+        for operation, (title, size, needed) in OPERATIONS.items()
+    ),
 ]
 
 

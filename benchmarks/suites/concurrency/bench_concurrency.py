@@ -4,15 +4,28 @@ Release 33 runs under uWSGI, first as it is shipped (4 processes, one thread eac
 and release 32 with its eventlet server. All run as behind keystone, with an identity that is already confirmed. Rows
 marked ``traced`` record a trace of the server. The trace shows how long the requests spent in each state. The speed of
 these rows is not compared.
+
+The offered load at which the 99th percentile passes 500 ms, also of a log server: downloads are due at random moments,
+as from independent clients, at one rate after the other. Times count from when a download was due, so a server that
+stalls cannot slow down who measures it. The rates at which the 99th percentile reaches the limit are compared, as the
+bytes that are asked for in a second.
+
+A client that is not local: the same load from 1 and from 8 machines, over links of 1 and 10 Gbit/s and with a delay.
+The machines are network namespaces. Release 32 sends images in each way that it can: stock, and with fastio by copying,
+with ``sendfile()`` and from a mapping; and by HTTPS. Each run is the same number of whole images. Where the link is the
+limit, the rows have the same bandwidth, and differ in CPU time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.backends.glance import AS_SHIPPED
+from benchmarks.backends.network import Network
+from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.suites.glance.bench_glance import SHIPPED
+from benchmarks.suites.disk_swift.bench_disk_swift import LOG, SOURCES
+from benchmarks.suites.glance.bench_glance import ELSEWHERE, SHIPPED
 
 #: Requests at a time -> requests in all: those of the study, up to a thousand nodes twice. Users with equal shares
 #: finish together, so a run needs several waves of them.
@@ -41,8 +54,8 @@ def traced(server: str) -> str:
     return f"{server}, traced"
 
 
-def _variants(case: str, servers: tuple[str, ...]) -> Iterator[Variant]:
-    for server in servers:
+def _variants(case: str, names: tuple[str, ...]) -> Iterator[Variant]:
+    for server in names:
         records = f"concurrency/{case}/{server.replace(', ', '-')}"
         parameters = {"server": "" if server == "stock" else server, "records": records}
         yield Variant("run", label=server, parameters=parameters, against="stock")
@@ -54,18 +67,18 @@ def _variants(case: str, servers: tuple[str, ...]) -> Iterator[Variant]:
 def _case(service: str, users: int, total: int) -> Case:
     name = f"{service}-{users}"
     release, settings = SERVICES[service]
-    servers: tuple[str, ...] = ("stock", "fastio")
+    names: tuple[str, ...] = ("stock", "fastio")
     beside = {
         "fastio": (release, {**settings, "fastio": "on"}),
         traced("stock"): (release, {**settings, "trace": "on"}),
         traced("fastio"): (release, {**settings, "fastio": "on", "trace": "on"}),
     }
     if (service, users) == ("glance-32", COPYING_AT):
-        servers += (COPYING,)
+        names += (COPYING,)
         beside[COPYING] = (release, {**settings, "fastio": "on", "disabled": "glance_sendfile"})
     return Case(
         name=name, title=f"{service}: {users} downloads of 16 MiB at a time", workload="concurrency",
-        variants=tuple(_variants(name, servers)), rounds=ROUNDS, warmup=0, baseline="stock", unit="MiB/s",
+        variants=tuple(_variants(name, names)), rounds=ROUNDS, warmup=0, baseline="stock", unit="MiB/s",
         parameters={"users": users, "total": total, "size": SIZE, "objects": IMAGES, "patience": PATIENCE},
         columns=("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "servers_cpu",
                  "generator_cpu"),
@@ -75,7 +88,121 @@ def _case(service: str, users: int, total: int) -> Case:
     )  # fmt: skip
 
 
-CASES = [_case(service, users, total) for service in SERVICES for users, total in LEVELS.items()]
+# --- a rate that grows
+
+SERVERS = ("stock", "fastio")
+#: Milliseconds.
+LIMIT = 500
+#: Each rate is the last one times this.
+FACTOR = 1.25
+#: Downloads at the same time, at the most: as many as no service here carries within the limit.
+USERS = 200
+#: Of a smoke run: two rates, of which the second is the last.
+QUICK_SEARCH = {"lowest": 5, "highest": 6, "seconds": 1, "objects": 2, "size": MIB // 8}
+#: How the rate is looked for: seconds for which each rate is offered, and seconds that a download may take.
+SEARCH = {"limit": LIMIT, "factor": FACTOR, "highest": 5000, "seconds": 6, "patience": 3, "users": USERS}
+
+_IMAGES = {"kind": "glance", "size": 16 * MIB, "objects": 8, "lowest": 16, "source": ELSEWHERE}
+_LOGS = {"kind": "logs", "size": LOG, "objects": 50, "seconds": 4}
+#: Of each source. It begins below half of what the log server carries, and ends above what the machine can: a search of
+#: eight rates at the most, which takes less than a minute. Of logs on disk, one process of the load would be the limit.
+_RATES: dict[str, dict[str, int]] = {
+    "disk": {"lowest": 300, "highest": 1200, "processes": 2},
+    "swift": {"lowest": 40, "highest": 200},
+}
+
+
+def _offer(name: str, title: str, rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any], **fields: Any) -> Case:
+    return Case(
+        name=f"offered-{name}", title=f"{title}: offered load with p99 at {LIMIT} ms", workload="concurrency",
+        variants=[Variant("offered", label=server, parameters=rows[server], against="stock") for server in SERVERS],
+        parameters={**SEARCH, **own}, rounds=5, warmup=0, baseline="stock", unit="MiB/s", timeout=600,
+        quick=QUICK_SEARCH, columns=("operations_per_second", "p50_ms", "generator_cpu"), prepare="prepare-offered",
+        needs=("locust",), **fields,
+    )  # fmt: skip
+
+
+def _glance(service: str) -> Case:
+    release, settings = SERVICES[service]
+    return _offer(
+        service, f"{service}, downloads of 16 MiB", {"stock": {"server": ""}, "fastio": {"server": "fastio"}}, _IMAGES,
+        backend=release, backend_parameters=settings, beside={"fastio": (release, {**settings, "fastio": "on"})},
+        long=service != "glance-32",
+    )  # fmt: skip
+
+
+def _logs(source: str) -> Case:
+    rows = {server: {"fastio": "on" if server == "fastio" else "off"} for server in SERVERS}
+    return _offer(
+        f"logs-{source}", f"log server, logs of 1.2 MB on {source}", rows,
+        {**_LOGS, **SOURCES[source], **_RATES[source]},
+        backend="swift", long=source != "disk",
+    )  # fmt: skip
+
+
+# --- over a network
+
+LINKED = "glance-32"
+#: Of the links -> images for each user: about ten seconds of work.
+RATES = {"1Gbit": 2, "10Gbit": 6}
+WORKERS = (1, 8)
+#: Milliseconds there and back, of the rows that have one.
+DELAY = 20
+#: Rows: name -> parameters.
+ROWS: dict[str, dict[str, Any]] = {
+    "stock": {"method": "stock"},
+    "fastio-copying": {"method": "copying"},
+    "fastio-sendfile": {"method": "sendfile"},
+    "fastio-mapping": {"method": "mapping"},
+    "tls-stock": {"method": "stock", "tls": 1},
+    "tls-fastio": {"method": "sendfile", "tls": 1},
+}
+#: Of these, the rows with a delay.
+DELAYED = ("stock", "fastio-sendfile")
+
+
+def title(row: str, workers: int, delay: int = 0) -> str:
+    return f"{row}-{workers}w{f'-{delay}ms' if delay else ''}"
+
+
+def _rows() -> Iterator[Variant]:
+    for delay in (0, DELAY):
+        why_not = Network(delay=delay).why_not() or servers.why_not(LINKED)
+        for workers in WORKERS:
+            for row, parameters in ROWS.items():
+                if delay and row not in DELAYED:
+                    continue
+                against = "tls-stock" if row.startswith("tls") else "stock"
+                yield Variant(
+                    "network", label=title(row, workers, delay), against=title(against, workers, delay), skip=why_not,
+                    parameters={**parameters, "workers": workers, "delay": delay},
+                )  # fmt: skip
+
+
+def _over(rate: str, each: int) -> Case:
+    return Case(
+        name=f"network-{rate}",
+        title=f"{LINKED} over links of {rate}/s",
+        workload="concurrency",
+        variants=list(_rows()),
+        parameters={"size": 64 * MIB, "objects": 2, "rate": rate, "users": 8, "each": each, "patience": 60},
+        quick={"size": 100_003, "each": 3},
+        rounds=3,
+        warmup=0,
+        baseline=title("stock", WORKERS[0]),
+        unit="MiB/s",
+        columns=("whole_p50_ms", "generator_cpu"),
+        needs=("locust",),
+        long=rate != next(iter(RATES)),
+    )
+
+
+CASES = [
+    *(_case(service, users, total) for service in SERVICES for users, total in LEVELS.items()),
+    *(_glance(service) for service in (SHIPPED, "glance-32")),
+    *map(_logs, ("disk", "swift")),
+    *(_over(rate, each) for rate, each in RATES.items()),
+]
 
 
 def test_concurrency(recorded):

@@ -3,6 +3,16 @@
 Release 33 runs under uWSGI, first as it is shipped (4 processes, one thread each) and then as one process with threads,
 and release 32 with its eventlet server. All have a filesystem store with its default configuration. The reference is
 nginx with the same file. The goals are shown with the figures that were reached.
+
+Uploads also go to a store on a disk. The floor is one process that does only what an upload needs: it copies the image
+once, computes md5 and sha512, and writes the image. No upload is faster than the slower hash.
+
+Imports go into three stores: from the staging area, from nginx (``web-download``), or from one of the stores
+(``copy-image``). Stock hashes what it writes to the staging area, and each store's copy again.
+
+Slow clients read or send at a limited rate: how long other requests wait, and what rate the clients get, as it is
+shipped and with ``glance_slow_clients``. Slow uploads hold the workers with fastio, too. What is there against that is
+measured with stock: ``post-buffering`` of uWSGI, and nginx in front, which takes the whole body before it asks glance.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +21,7 @@ from typing import Any
 from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.goals import Ratio
 from benchmarks.harness.modes import GIB, MIB
 from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
@@ -36,6 +47,11 @@ ROWS: Mapping[str, Mapping[str, str]] = {
     "fastio-sendfile": {"server": "fastio", "source": ELSEWHERE},
     "reference-nginx": {"server": "nginx"},
 }
+
+#: What goes without a server: all parts of an upload one after the other, and each hash alone.
+PARTS, HASHES = "reference-parts", ("reference-md5", "reference-sha512")
+#: What follows the name of a server in rows whose client does not say how long the image is.
+CHUNKED = ", chunked"
 
 #: Transfers at a time while other requests are sent.
 CLIENTS_AT_ONCE = (1, 5, 20)
@@ -76,15 +92,19 @@ def _downloads(service: str) -> Iterator[Variant]:
             yield _row(server, clients, 3 if few else 5, seconds=3)
 
 
+def _plain_uploads() -> Iterator[Variant]:
+    """The rows of a client that says how long the image is, and of one that does not, and the floor."""
+    for more, chunked in (("", 0), (CHUNKED, 1)):
+        for server in ("stock", "fastio"):
+            parameters = {"server": "" if server == "stock" else server, "chunked": chunked}
+            yield Variant("transfer", f"{server}{more}", parameters, against=f"stock{more}")
+    for name in (PARTS, *HASHES):
+        yield Variant(name, rounds=3)
+
+
 def _uploads() -> Iterator[Variant]:
-    for server in ("stock", "fastio", "reference-nginx"):
-        yield _row(server, 0, 3 if server == "reference-nginx" else 5)
-    yield Variant("limit-sha512", rounds=3, skip=why_not("http"))
-    for server in ("stock", "fastio"):
-        yield Variant(
-            "transfer", label=f"{server}, chunked", rounds=3, against="stock, chunked",
-            parameters={"server": "" if server == "stock" else server, "chunked": 1},
-        )  # fmt: skip
+    yield from _plain_uploads()
+    yield _row("reference-nginx", 0, 3)
     for clients in CLIENTS_AT_ONCE:
         for server in ("stock", "fastio"):
             rounds = 3 if clients == max(CLIENTS_AT_ONCE) else 5
@@ -123,7 +143,110 @@ def _case(service: str, task: str) -> Case:
     )
 
 
-CASES = [_case(service, task) for service in SERVICES for task in ("download", "upload")]
+def _on_disk(service: str) -> Case:
+    release, parameters = SERVICES[service]
+    return Case(
+        name=f"{service}-upload-disk", title=f"{service}: upload of 1 GiB, its store on a disk", workload="glance",
+        variants=list(_plain_uploads()), parameters={"task": "upload", "size": GIB, "settled": 1},
+        quick={"size": MIB}, rounds=5, baseline="stock", backend=release, backend_parameters=parameters, on_disk=True,
+        beside={"fastio": (release, {**parameters, "fastio": "on"})}, prepare="prepare",
+    )  # fmt: skip
+
+
+#: How an image is imported, and into how many stores; a service has up to four files of it at a time.
+METHODS, STORES = ("glance-direct", "web-download", "copy-image"), 3
+
+
+def _import(release: str, method: str) -> Case:
+    parameters = {"stores": STORES, "flavor": "identity"}
+    return Case(
+        name=f"{release}-{method}-import", title=f"{release}: {method} of 512 MiB into {STORES} stores",
+        workload="glance",
+        variants=[
+            Variant("transfer", server, {"server": "" if server == "stock" else server}, against="stock")
+            for server in ("stock", "fastio")
+        ],
+        parameters={"task": "import", "method": method, "size": 512 * MIB}, rounds=5, warmup=1, baseline="stock",
+        unit="s", columns=("server_cpu_seconds",), backend=release, backend_parameters=parameters,
+        beside={"fastio": (release, {**parameters, "fastio": "on"}), "nginx": ("http", {})},
+        long=(release, method) != ("glance-33", "web-download"),
+    )  # fmt: skip
+
+
+#: Slow clients at a time -> bytes a second of each, and bytes of an image.
+LOADS = {4: (20 * 10**6, 128 * MIB), 200: (10**6, 32 * MIB)}
+#: Seconds in which the clients start one after the other, and seconds that are measured then.
+RAMP, SECONDS = 4, 10
+#: Slow uploads, of which there are as many as workers: what is done about them, and what their clients send: their
+#: length, or chunks as glance's own clients do.
+SLOW_UPLOADS, KINDS = 4, {"uploads": 0, "uploads-chunked": 1}
+WAYS = {"stock": "", "fastio": "fastio", "stock, post-buffering": "post-buffering", "stock, nginx": "proxied"}
+
+
+def slow_name(clients: int, kind: str = "") -> str:
+    """Of the case with so many slow clients, or with those uploads."""
+    return "-".join([SHIPPED, str(clients), *([kind] if kind else [])])
+
+
+def _slow(clients: int, kind: str = "") -> Case:
+    (release, own), (rate, size), chunked = SERVICES[SHIPPED], LOADS[clients], KINDS.get(kind, 0)
+    rows = WAYS if kind else {"stock": "", "fastio": "fastio", "reference-nginx": "nginx"}
+    why_not = servers.why_not("http")
+    others: dict[str, tuple[str, Mapping[str, Any]]] = {
+        "post-buffering": (release, {**own, "post_buffering": MIB}), "proxied": (release, {**own, "proxied": 1}),
+    } if kind else {"nginx": ("http", {})}  # fmt: skip
+    also = {} if kind else {"also": SLOW_CLIENTS}
+    words = f"{clients} {'chunked ' * chunked}uploads" if kind else f"{clients} clients"
+    return Case(
+        name=slow_name(clients, kind), title=f"{release}, as it is shipped: {words}, each at {rate / 1e6:g} MB/s",
+        workload="glance",
+        variants=[
+            Variant("transfer", title, {"server": server}, skip=why_not if server in ("nginx", "proxied") else "")
+            for title, server in rows.items()
+        ],
+        parameters={
+            "clients": clients, "rate": rate, "size": size, "ramp": RAMP, "seconds": SECONDS,
+            "task": "upload" if kind else "download", "source": ELSEWHERE, "chunked": chunked,
+        },
+        quick={"clients": 5, "rate": 4 * MIB, "size": MIB, "ramp": 0, "seconds": 0}, rounds=3, warmup=0,
+        baseline="stock", columns=("p50_ms", "p99_ms", "worst_ms", "temporary_mb" if kind else "served"),
+        backend=release, backend_parameters=own,
+        beside={"fastio": (release, {**own, "fastio": "on", **also}), **others},
+        prepare="prepare", long=clients != min(LOADS) or bool(chunked),
+    )  # fmt: skip
+
+
+CPU = "server_cpu_seconds"
+#: Of uploads to a store on a disk: stock's rate and processor time, the processor time of an upload's parts, and the
+#: rate of the slower hash; of imports: the time, and the processor's time, that one may take of stock's.
+GOALS = [
+    *(
+        goal
+        for more in ("", CHUNKED)
+        for goal in (
+            Ratio(f"{{case}}{more}, MB/s", "≥", 1.6, f"stock{more}", f"fastio{more}", cases="*-disk"),
+            Ratio(f"{{case}}{more}, server CPU s", "≤", 1.0, f"stock{more}", f"fastio{more}", CPU, cases="*-disk"),
+        )
+    ),
+    Ratio("{case}, server CPU s, the parts for stock", "≤", 1.15, PARTS, key=CPU, unit="x parts", cases="*-disk"),
+    Ratio("{case}, MB/s, the slower hash for stock", "≥", 1.0, HASHES, unit="x hash", cases="*-disk"),
+    *(
+        goal
+        for method in METHODS
+        for goal in (
+            Ratio("{case}, s", "≤", 0.5, cases=f"*-{method}*"),
+            Ratio("{case}, server CPU s", "≤", 0.4, key=CPU, cases=f"*-{method}*"),
+        )
+    ),
+]
+
+CASES = [
+    *(_case(service, task) for service in SERVICES for task in ("download", "upload")),
+    *map(_on_disk, (SHIPPED, "glance-32")),
+    *(_import(release, method) for release in RELEASES for method in METHODS),
+    *map(_slow, LOADS),
+    *(_slow(SLOW_UPLOADS, kind) for kind in KINDS),
+]
 
 
 def test_glance(recorded):

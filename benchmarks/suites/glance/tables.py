@@ -4,8 +4,20 @@ from collections.abc import Iterator
 
 from benchmarks.harness.goals import Goal, goal_ratio, goal_table
 from benchmarks.harness.results import CaseResult, Result
-from benchmarks.suites.glance.bench_glance import APART, CLIENTS_AT_ONCE, SERVICES, SHIPPED, WITH_SENDFILE, title
-from fastio.tables import Table
+from benchmarks.suites.glance.bench_glance import (
+    APART,
+    CLIENTS_AT_ONCE,
+    KINDS,
+    LOADS,
+    SERVICES,
+    SHIPPED,
+    SLOW_UPLOADS,
+    WAYS,
+    WITH_SENDFILE,
+    slow_name,
+    title,
+)
+from fastio.tables import Table, number
 
 #: Service -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.
 DOWNLOADS = {SHIPPED: (1.4, 0.7), "glance-32": (1.9, 0.5), "glance-33": (1.4, 0.7)}
@@ -21,8 +33,14 @@ P99_APART = {1: 50.0, 5: 100.0, 20: 200.0}
 P50_UPLOADS = 5.0
 
 
+#: Clients at a time -> milliseconds that 99 % of the other requests may take.
+P99_SLOW = {4: 50.0, 200: 150.0}
+#: The part of the rate that they ask for which the clients are to get, all together.
+RATE = 0.95
+
+
 def judgement(result: Result) -> list[Table]:
-    return [goal_table("Goals", _goals(result))]
+    return [goal_table("Goals", [*_goals(result), *_slow(result)]), _slow_uploads(result)]
 
 
 def _goals(result: Result) -> Iterator[Goal]:
@@ -83,3 +101,36 @@ def _never_above(case: CaseResult, clients: int, during: str) -> Goal:
 
 def _server_cpu(case: CaseResult, row: str) -> float | None:
     return case.variants[row].costs().get("server_cpu_seconds_per_gib") if row in case.variants else None
+
+
+def _slow(result: Result) -> Iterator[Goal]:
+    cases = {case.name: case for case in result.cases}
+    for clients, (rate, _) in LOADS.items():
+        case = cases.get(slow_name(clients))
+        if case is None:
+            continue
+        stock, fast = (case.median(row, "p99_ms") for row in ("stock", "fastio"))
+        what = f"other requests during {clients} slow downloads, p99 ms"
+        yield Goal(what, stock, fast, fast, "≤", P99_SLOW[clients], "ms")
+        stock, fast = (case.median(row) for row in ("stock", "fastio"))
+        reached = None if fast is None else fast * 1e6 / (clients * rate)
+        yield Goal(f"{clients} slow downloads, MB/s", stock, fast, reached, "≥", RATE, "of what they ask for")
+
+
+def _slow_uploads(result: Result) -> Table:
+    """What other requests wait for, by what is done about slow uploads, and what that costs."""
+    head = ["", "uploads", "p99 ms of other requests", "temporary files, MB", "server CPU s/GiB", "uploads, MB/s"]
+    made = Table(f"{SLOW_UPLOADS} slow uploads, and what can be done about them", head, [])
+    cases = {case.name: case for case in result.cases}
+    for kind, chunked in KINDS.items():
+        case = cases.get(slow_name(SLOW_UPLOADS, kind))
+        if case is None:
+            continue
+        for way in WAYS:
+            costs = case.variants[way].costs() if way in case.variants else {}
+            made.rows.append([
+                way, "chunked" if chunked else "with Content-Length", number(case.median(way, "p99_ms")),
+                number(case.median(way, "temporary_mb")), number(costs.get("server_cpu_seconds_per_gib")),
+                number(case.median(way)),
+            ])  # fmt: skip
+    return made

@@ -10,7 +10,8 @@ glance has as ``os_hash_value``. That one is the payload's, which :func:`prepare
 Parameters:
 
 ``task``
-    ``"download"`` or ``"upload"``
+    ``"download"`` or ``"upload"``; with the parameter ``rate``, :mod:`benchmarks.suites.glance.slow` runs instead.
+    ``"import"``: :mod:`benchmarks.suites.glance.imports`
 ``size``
     bytes of an image
 ``clients``
@@ -34,21 +35,21 @@ number, and ``mb_s``. ``cpu_seconds`` is curl's.
 
 import concurrent.futures
 import contextlib
+import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.modes import MIB, choice, warmed
 from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.harness.worker import digests, measure, random_payload, surroundings
 from benchmarks.operations.services import Glance, Nginx, WrongData, curl, downloaded_sha512, given, put, sha512
-from benchmarks.suites.stores.workload import limit_sha512
+from benchmarks.suites.glance import imports, slow
 
 
 class NotServed(Exception):
@@ -151,7 +152,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     nginx serves the very file of the case's backend. Which servers beside that one do not take it, and why, is in
     ``failed``.
     """
-    if choice(parameters, "task", "download", "upload") == "upload":
+    if choice(parameters, "task", "download", "upload", "import") != "download":
         return {"failed": {}}
     payload = warmed(random_payload(parameters["size"]))
     known = digests(payload).multihash
@@ -172,16 +173,42 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"download": download, "upload": upload}[choice(parameters, "task", "download", "upload")](parameters)
+    task = choice(parameters, "task", "download", "upload", "import")
+    if task == "import":
+        return imports.run(parameters)
+    if "rate" in parameters:
+        return {"download": slow.download, "upload": slow.upload}[task](*server(parameters), parameters)
+    return {"download": download, "upload": upload}[task](parameters)
 
 
-def hash_alone(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What one core can do that only hashes an upload."""
-    return limit_sha512({**parameters, "task": "add"})
+def parts(parameters: Mapping[str, Any], *names: str, written: bool = True) -> dict[str, Any]:
+    """Copy and hash the image, and write it, one after the other in one thread, in pieces of 1 MiB.
+
+    ``server_cpu_seconds`` are what an upload costs without a server. (A copy is that from the socket.)
+    """
+    payload = warmed(random_payload(parameters["size"]))
+    hashers = [hashlib.new(name, usedforsecurity=False) for name in names]
+    settle(parameters)
+    place = surroundings()["access"]["images"] if written else None
+    with open(payload.path, "rb", buffering=0) as source, tempfile.TemporaryFile(dir=place, buffering=0) as target:
+        with measure() as found:
+            while piece := source.read(MIB):
+                for hasher in hashers:
+                    hasher.update(piece)
+                if written and target.write(piece) != len(piece):
+                    raise RuntimeError("the file system did not take all of it")
+            said = [hasher.hexdigest() for hasher in hashers]
+        known = digests(payload)
+        verified = said == [known.checksum if name == "md5" else known.multihash for name in names]
+        if written:
+            verified &= os.fstat(target.fileno()).st_size == payload.size
+    return found.result(bytes=payload.size, verified=verified, server_cpu_seconds=found.cpu_seconds)
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "transfer": run,
-    "limit-sha512": hash_alone,
     "prepare": prepare,
+    "reference-parts": lambda parameters: parts(parameters, "md5", "sha512"),
+    "reference-md5": lambda parameters: parts(parameters, "md5", written=False),
+    "reference-sha512": lambda parameters: parts(parameters, "sha512", written=False),
 }

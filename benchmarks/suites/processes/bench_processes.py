@@ -122,7 +122,9 @@ CASES = [
     *_green(),
     _command("true", 'processutils.execute("true"), median', "execute", 60),
     _command("true-1GiB", 'processutils.execute("true"), median, 1 GiB of heap in the parent', "execute", 30, GIB),
-    _command("late-exit", "A child that closes its outputs 1 ms before it exits: time beyond its life", "late_exit", 40),
+    _command(
+        "late-exit", "A child that closes its outputs 1 ms before it exits: time beyond its life", "late_exit", 40
+    ),
     _command("wait", "Popen.wait(timeout): time beyond the child's life", "wait", 18),
 ]
 

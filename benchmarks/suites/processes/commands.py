@@ -164,6 +164,3 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     del heap
     verified = len(spent) == commands and hashlib.sha256(b"".join(outputs)).digest() == hashlib.sha256().digest()
     return measured.result(bytes=0, verified=verified, commands=commands, **latencies(spent))
-
-
-

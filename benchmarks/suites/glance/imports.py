@@ -81,6 +81,3 @@ def _send(call: Any, image: str, path: Path) -> None:
         answer = call(image, file)
     if answer.status != 204:
         raise RuntimeError(f"the image was not taken: {answer}")
-
-
-VARIANTS = {"run": run}

@@ -1,33 +1,21 @@
 """Whole images through fastio's sheepdog driver for glance_store.
 
-Parameters:
-
-``task``
-    ``"get"``: the chunks of an image, which are thrown away; ``"add"``: an image from a file, with MD5 and SHA-512
-``size``
-    bytes of the image
-``pauses``
-    of the stand-in for ``dog``: ``"real"`` as a real one takes, or ``"none"``; see
-    :mod:`benchmarks.suites.sheepdog.workload`
-``settings``
-    of fastio
-
-``fastio`` is fastio's driver in a process in which everything is patched.
-``reference-pipeline`` has no Python in the way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
+With the parameter ``task`` ``"get"`` the chunks of an image are thrown away, with ``"add"`` an image comes from a file,
+with MD5 and SHA-512. The driver runs in a process in which everything is patched. Its reference has no Python in the
+way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
 """
 
 import contextlib
-import functools
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import dog
-from benchmarks.harness.modes import choice
+from benchmarks.harness.modes import Mode
 from benchmarks.harness.worker import Measured, digest, measure, pieces_of
-from benchmarks.suites.sheepdog.workload import (
+from benchmarks.suites.sheepdog.cluster import (
     ADDRESS,
     IMAGE,
     PORT,
@@ -35,7 +23,7 @@ from benchmarks.suites.sheepdog.workload import (
     readable_cluster,
     reference_pipeline,
 )
-from benchmarks.suites.sheepdog.workload import writable_cluster as writable_pieces
+from benchmarks.suites.sheepdog.cluster import writable_cluster as writable_pieces
 
 ADDED = "added"
 
@@ -49,15 +37,6 @@ def store_of(driver: Any) -> Any:
     store = driver.Store(conf)
     store.configure(re_raise_bsc=True)
     return store
-
-
-@contextlib.contextmanager
-def fastio_driver(parameters: Mapping[str, Any]) -> Iterator[Any]:
-    import fastio
-    from fastio.drivers import sheepdog
-
-    fastio.patch(**parameters.get("settings", {}))
-    yield sheepdog
 
 
 def chunks_of(store: Any) -> Iterator[bytes]:
@@ -91,20 +70,24 @@ def writable_cluster(parameters: Mapping[str, Any]) -> Iterator[tuple[Path, Any]
         yield directory, source
 
 
-def run(green: bool, open_driver: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    task = choice(parameters, "task", "get", "add")
-    if green:
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    if mode.green:
         import eventlet
 
         eventlet.monkey_patch()
     with contextlib.ExitStack() as stack:
-        if task == "get":
+        reads = parameters["task"] == "get"
+        if reads:
             directory, payload = readable_cluster(parameters)
         else:
             directory, payload = stack.enter_context(writable_cluster(parameters))
         os.environ.update(dog_environment(directory, {**parameters, "new": True}))
-        store = store_of(stack.enter_context(open_driver(parameters)))
-        if task == "get":
+        import fastio
+        from fastio.drivers import sheepdog
+
+        fastio.patch(**parameters.get("settings", {}))
+        store = store_of(sheepdog)
+        if reads:
             measured, size, right = get(store, payload.sha256)
         else:
             measured, size, right = add(store, payload.path, directory, payload.sha256)
@@ -113,19 +96,12 @@ def run(green: bool, open_driver: Callable[..., Any], parameters: Mapping[str, A
 
 def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One command for all of the image, from or to ``cat``."""
-    task = "read" if choice(parameters, "task", "get", "add") == "get" else "write"
+    task = "read" if parameters["task"] == "get" else "write"
     return reference_pipeline({**parameters, "task": task, "chunk": parameters["size"], "new": True})
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "native-fastio": functools.partial(run, False, fastio_driver),
-    "eventlet-fastio": functools.partial(run, True, fastio_driver),
-    "reference-pipeline": reference,
-}
-
-
-def why_not(variant: str) -> str:
-    """Why the variant cannot run here; empty if it can."""
-    if variant.endswith("fastio") and importlib.util.find_spec("glance_store") is None:
-        return "not installed: glance_store (the extra 'sheepdog' has it)"
-    return ""
+def why_not() -> str:
+    """Why the driver cannot run here; empty if it can."""
+    return (
+        "" if importlib.util.find_spec("glance_store") else "not installed: glance_store (the extra 'sheepdog' has it)"
+    )

@@ -13,7 +13,7 @@ from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import number
 
 #: Rows of the title, as far as they were measured.
-TOLD = ("curl", "cli-stock", "cli-fastio", "openstack-stock", "openstack-fastio")
+TOLD = ("curl", "glance-stock", "glance-fastio", "cli-stock", "cli-fastio", "openstack-stock", "openstack-fastio")
 #: Of the strips of a row: whose load it is, and what the figures of a run call it.
 STRIPS = {"client": "load", "server": "server_load"}
 #: Inches around the rows of a case: its title, and its axis.

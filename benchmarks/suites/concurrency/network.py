@@ -40,7 +40,7 @@ from benchmarks.harness.modes import choice
 from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import measuring
 from benchmarks.load.plan import Plan
-from benchmarks.suites.concurrency import workload as images
+from benchmarks.suites.concurrency import images
 
 #: Ways in which glance sends a file -> parameters of the backend.
 METHODS: Mapping[str, Mapping[str, str]] = {
@@ -98,6 +98,3 @@ def _serving(parameters: Mapping[str, Any], address: str) -> Iterator[tuple[Glan
         total = parameters["users"] * parameters["each"]
         plan = images.reading({**parameters, "total": total, "server": method}, access)
         yield glance, plan, access.get("certificate", "")
-
-
-VARIANTS = {"run": run}

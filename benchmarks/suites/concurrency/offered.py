@@ -45,7 +45,7 @@ from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import recorded, running, surroundings
 from benchmarks.load import measuring
 from benchmarks.load.plan import POISSON, Plan
-from benchmarks.suites.concurrency import workload as images
+from benchmarks.suites.concurrency import images
 from benchmarks.suites.disk_swift import workload as logs
 
 #: Part of the downloads that may fail.
@@ -146,6 +146,3 @@ def _offer(plan: Plan, rate: float, parameters: Mapping[str, Any]) -> Trial:
         rate, figures.get("from_due_p50_ms", math.inf), figures["from_due_p99_ms"] if enough else math.inf,
         figures["generator_cpu"], figures["verified"],
     )  # fmt: skip
-
-
-VARIANTS = {"prepare": prepare, "run": run}

@@ -1,10 +1,11 @@
 """Slow clients, all in a process of its own, each of which makes one transfer after the other at a limited rate.
 
-``python -m benchmarks.harness.slow_clients.readers JSON`` has those that download, ``writers`` those that upload. It
-says ``ready`` once all of them have begun and one has moved data, and ``ended`` when the first transfer ends after
-that. It goes on until the end of its standard input. Then it prints, as JSON, what has been moved since it was ready:
-``bytes``, how many transfers have ``ended``, and how many of the clients have moved anything (``served``); and what
-else its kind of clients knows. The connections are cut off. If an answer is wrong or ends early, the process fails.
+``python -m benchmarks.harness.slow_clients JSON`` says ``ready`` once all of them have begun and one has moved data,
+and ``ended`` when the first transfer ends after that. It goes on until the end of its standard input. Then it prints,
+as JSON, what has been moved since it was ready: ``bytes``, how many transfers have ``ended``, how many of the clients
+have moved anything (``served``), and of uploads the images that the service has taken (``complete``). The connections
+are cut off. If an answer is wrong or ends early, the process fails: every byte of a download is compared. What the
+service has of an upload is not theirs to look into.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import contextlib
 import dataclasses
 import json
 import mmap
+import re
 import socket
 import sys
-from collections.abc import AsyncIterator
-from typing import Any, ClassVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from benchmarks.backends.base import HOST
 from benchmarks.harness.children import Child
@@ -35,12 +37,15 @@ class Plan:
     """What is moved.
 
     :param port: of the server
-    :param path: of the image
+    :param path: of the image; of uploads with ``{}`` for it
     :param file: has the same content
     :param clients: how many
     :param rate: bytes a second, of each
     :param ramp: seconds in which they start one after the other
     :param source: address that they come from
+    :param images: those that are given the data, each once; a client that finds none left waits for the end. Without
+        them the clients download one image over and over.
+    :param chunked: uploads without Content-Length
     """
 
     port: int
@@ -50,9 +55,11 @@ class Plan:
     rate: float
     ramp: float
     source: str = ""
+    images: Sequence[str] | None = None
+    chunked: bool = False
 
-    #: the module whose clients do it
-    module: ClassVar[str] = "benchmarks.harness.slow_clients.readers"
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
 class Wrong(Exception):
@@ -74,7 +81,7 @@ class Pace:
 
 
 class Crowd:
-    """The clients of this process; a kind of them says what :meth:`transfer` does."""
+    """The clients of this process."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -84,14 +91,55 @@ class Crowd:
         self._is_ready = False
         self._bytes = self._ended = 0
         self._served: set[int] = set()
+        self._images = iter(plan.images or ())
+        self._complete: list[str] = []
 
-    async def transfer(self, number: int) -> None:
-        """What a client does over and over; it calls :meth:`count`. Raises :class:`Wrong`."""
-        raise NotImplementedError
+    async def download(self, number: int) -> None:
+        async with self.connected() as sock:
+            request = f"GET {self._plan.path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
+            await asyncio.get_running_loop().sock_sendall(sock, request.encode())
+            head, data = await self.head(sock)
+            length = _LENGTH.search(head + b"\r\n")
+            if b" 200 " not in head.partition(b"\r\n")[0] or length is None or int(length[1]) != len(self._content):
+                raise Wrong(f"an answer began with {head[:400]!r}")
+            position, size, pace = 0, len(self._content), Pace(self._plan.rate)
+            while True:
+                if self._content[position : position + len(data)] != data:
+                    raise Wrong(f"other bytes than those of the image, between {position} and {position + len(data)}")
+                position += len(data)
+                if data:
+                    self.count(number, len(data))
+                if position == size:
+                    return
+                await pace.after(len(data))
+                data = await asyncio.get_running_loop().sock_recv(sock, min(PIECE, size - position))
+                if not data:
+                    raise Wrong(f"a body ended after {position} of {size} bytes")
 
-    def known(self) -> dict[str, Any]:
-        """What is printed at the end besides the figures."""
-        return {}
+    async def upload(self, number: int) -> None:
+        image = next(self._images, None)
+        if image is None:
+            await asyncio.Event().wait()
+        loop, chunked = asyncio.get_running_loop(), self._plan.chunked
+        async with self.connected() as sock:
+            length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(self._content)}"
+            lines = (
+                f"PUT {self._plan.path.format(image)} HTTP/1.1", f"Host: {HOST}", "Connection: close",
+                "Content-Type: application/octet-stream", length, "", "",
+            )  # fmt: skip
+            await loop.sock_sendall(sock, "\r\n".join(lines).encode())
+            pace = Pace(self._plan.rate)
+            for start in range(0, len(self._content), PIECE):
+                piece = self._content[start : start + PIECE]
+                await loop.sock_sendall(sock, b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                self.count(number, len(piece))
+                await pace.after(len(piece))
+            if chunked:
+                await loop.sock_sendall(sock, b"0\r\n\r\n")
+            head, _ = await self.head(sock)
+        if b" 204 " not in head.partition(b"\r\n")[0]:
+            raise Wrong(f"the answer to an upload began with {head[:400]!r}")
+        self._complete.append(str(image))
 
     def count(self, number: int, count: int) -> None:
         """A client has moved bytes."""
@@ -137,7 +185,7 @@ class Crowd:
             if task.done():
                 # A client never returns.
                 task.result()
-        found = {"bytes": self._bytes, "ended": self._ended, "served": len(self._served), **self.known()}
+        found = {"bytes": self._bytes, "ended": self._ended, "served": len(self._served), "complete": self._complete}
         unfinished: list[asyncio.Task[Any]] = [over, begun, *clients]
         for each in unfinished:
             each.cancel()
@@ -153,27 +201,18 @@ class Crowd:
     async def _client(self, number: int) -> None:
         await asyncio.sleep(self._plan.ramp * number / self._plan.clients)
         while True:
-            await self.transfer(number)
+            await (self.download if self._plan.images is None else self.upload)(number)
             if self._is_ready:
                 self._ended += 1
                 if self._ended == 1:
                     print("ended", flush=True)
 
 
-def main(kind: type[Crowd], plan: type[Plan]) -> None:
-    """The process of a kind of clients."""
-
-    async def go_on() -> dict[str, Any]:
-        return await kind(plan(**json.loads(sys.argv[1]))).go_on()
-
-    print(json.dumps(asyncio.run(go_on())), flush=True)
-
-
 class Clients(Child):
     """The process, as a context manager; made when all of its clients have begun."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(plan.module, json.dumps(dataclasses.asdict(plan)), name="a slow client failed")
+        super().__init__(__name__, json.dumps(dataclasses.asdict(plan)), name="a slow client failed")
         try:
             self.read()
         except RuntimeError:
@@ -189,3 +228,12 @@ class Clients(Child):
         lines = [line for line in self.end().splitlines() if line.startswith("{")]
         found: dict[str, Any] = json.loads(lines[0])
         return found
+
+
+async def _main(plan: Plan) -> dict[str, Any]:
+    # Within the loop that it uses.
+    return await Crowd(plan).go_on()
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(_main(Plan(**json.loads(sys.argv[1]))))), flush=True)

@@ -1,16 +1,14 @@
 """Clients that download or upload slowly at a real glance-api, and what other requests wait for meanwhile.
 
-The servers are those of :mod:`benchmarks.suites.glance.workload`, and so are their images and the other requests. All
-clients have begun before the first of the other requests is sent, and are cut off at the end. The others' answers are
-waited for: those that only come when the slow clients are gone have waited for at least the rest of the measurement.
+All clients have begun before the first of the other requests is sent, and are cut off at the end. The others' answers
+are waited for: those that only come when the slow clients are gone have waited for at least the rest of the
+measurement.
 
 Every byte that is downloaded is compared, and the SHA-512 of one more download, which is not measured, must be glance's
 own. Of each upload that has ended, glance's SHA-512 and that of the stored file must be the payload's.
 
 Parameters:
 
-``task``
-    ``"download"`` or ``"upload"``
 ``clients``
     how many there are, each with one image after the other
 ``rate``
@@ -21,12 +19,8 @@ Parameters:
     seconds in which they start one after the other
 ``seconds``
     how long other requests are sent; in any case until one transfer has ended
-``server``
-    name of the server among those ``beside`` the case's backend; the backend itself by default
-``source``
-    address that the slow clients come from, instead of the server's own
-``chunked``
-    1: an upload has no Content-Length
+``server``, ``source``, ``chunked``
+    as in :mod:`benchmarks.suites.glance.workload`
 
 Results: of the measured time ``bytes``, ``seconds``, the number of transfers that have ended (``transfers``) and of
 clients that moved any byte (``served``); of the other requests ``p50_ms``, ``p99_ms``, ``worst_ms`` and their number
@@ -42,21 +36,18 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.modes import warmed
 from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.harness.slow_clients import writers
-from benchmarks.harness.slow_clients.clients import Clients, Plan
+from benchmarks.harness.slow_clients import Clients, Plan
 from benchmarks.harness.worker import digests, measure, random_payload, running, surroundings
 from benchmarks.operations.services import Glance, Nginx, downloaded_sha512, sha512
-from benchmarks.suites.glance.workload import prepare, server
 
 #: Seconds between two looks at temporary files.
 LOOK = 0.2
 
 
-def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    source, pids = server(parameters)
+def download(source: Glance | Nginx, pids: list[int], parameters: Mapping[str, Any]) -> dict[str, Any]:
     told = surroundings()["prepared"]
     place = source.place(told["images"][parameters.get("server") or ""])
     plan = Plan(
@@ -67,12 +58,11 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "verified": downloaded_sha512(place) == told["multihash"]}
 
 
-def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    service, pids = server(parameters)
+def upload(service: Glance | Nginx, pids: list[int], parameters: Mapping[str, Any]) -> dict[str, Any]:
     directory = running(parameters.get("server"))["access"]["temporary"]
     payload = warmed(random_payload(parameters["size"]))
     images = [service.new() for _ in range(_uploads(parameters))]
-    plan = writers.Plan(
+    plan = Plan(
         service.port, urllib.parse.urlsplit(service.place("{}")).path, str(payload.path), parameters["clients"],
         parameters["rate"], parameters["ramp"], parameters.get("source", ""), images, bool(parameters.get("chunked")),
     )  # fmt: skip
@@ -158,10 +148,3 @@ class Temporary:
             return [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]
         except OSError:
             return []
-
-
-def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"download": download, "upload": upload}[choice(parameters, "task", "download", "upload")](parameters)
-
-
-VARIANTS = {"prepare": prepare, "run": run}

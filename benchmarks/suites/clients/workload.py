@@ -1,0 +1,356 @@
+"""The client's cost of an image or an object: curl, ``glance``, ``openstack`` and glanceclient's API, as GNU time says.
+
+Every row is a command. ``seconds`` and ``cpu_seconds`` (user and system) are of all of it, from its exec to its end;
+``load_percent`` is their ratio, which GNU time calls "percent of CPU this job got". ``load`` is the load over time:
+pairs of seconds and percent of one processor, since the pair before. ``server_load`` and ``server_cpu_seconds`` are of
+the server and of nginx in front of it.
+
+Each run starts its command twice, first for one byte, and then for all of them. The first is the start: the
+interpreter, the imports, fastio's patches, and the requests that come before the data. ``start_seconds`` and
+``start_cpu_seconds`` are its. ``transfer_seconds`` and ``transfer_cpu_seconds`` are what the second takes beyond it; of
+the API and of the hashing alone, what the transfer itself takes.
+
+Parameters:
+
+``task``
+    ``"image-save"``: from glance to /dev/null. In one more run, which is not measured, the image goes to a pipe, and
+    its SHA-512 is compared. All clients but curl compute it as well, unless the row is ``unverified``.
+    ``"image-create"``: from a file to glance. Its ``os_hash_value`` and its size are compared.
+    ``"object-save"``: from Swift to /dev/null, checked as the image is. The token has been fetched before.
+``size``
+    bytes of the image
+``scheme``
+    ``"http"``, straight from the server, or ``"https"``, from nginx in front of it
+``python``
+    the interpreter that has glanceclient, and the commands beside it
+"""
+
+import functools
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.backends.base import server_environment
+from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.probes import server_cpu_seconds
+from benchmarks.harness.worker import (
+    MULTIHASH,
+    cache_directory,
+    command_digest,
+    digests,
+    random_payload,
+    surroundings,
+)
+from benchmarks.operations.services import CURL, Glance, put
+from benchmarks.suites.clients import script
+from benchmarks.suites.stores.references import Swift, run
+
+#: Bytes of the image whose transfer is the start of a command and nothing else.
+LEAST = 1
+#: Seconds between two samples of the load.
+SAMPLE = 0.1
+#: requests prefers these over the certificate that it is given.
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_BARE = ("--disk-format", "raw", "--container-format", "bare")
+#: In the Python of the commands, under ``fastio run``: prints the patches of clients that are in effect.
+_PATCHED = """\
+import glanceclient, json, openstack.connection
+import glanceclient.common.http, openstack.image._download, openstackclient.api.object_store_v1
+import fastio
+entries = [each for each in fastio.status().entries if each.name.startswith(("glanceclient", "openstack", "urllib3"))]
+print(json.dumps([[each.name, each.in_effect and not each.left_alone] for each in entries]))
+"""
+
+
+class Source(NamedTuple):
+    """Where the image is."""
+
+    url: str
+    image: str
+    #: of the server, for HTTPS
+    certificate: str | None
+
+
+def source(parameters: Mapping[str, Any]) -> Source:
+    told = surroundings()
+    image = told["prepared"]["image"]
+    if choice(parameters, "scheme", "http", "https") == "http":
+        return Source(told["access"]["url"], image, None)
+    return Source(told["access"]["https_url"], image, told["access"]["certificate"])
+
+
+class Row(NamedTuple):
+    """One of the programs, or a script that uses glanceclient's API; with or without fastio."""
+
+    program: str
+    fast: bool = False
+    #: of the script
+    green: bool = False
+    #: whether it compares the image with its hash, which is glanceclient's default
+    verify: bool = True
+
+    def command(self, python: str, arguments: Sequence[str]) -> list[str]:
+        """What a user types, as a list."""
+        if self.program == "curl":
+            return [*CURL, *arguments]
+        programs = Path(python).parent
+        made = [str(programs / self.program), *arguments]
+        return [str(programs / "fastio"), "run", "--", *made] if self.fast else made
+
+
+COMMANDS = {
+    "curl": Row("curl"),
+    **{
+        f"{program}-{'fastio' if fast else 'stock'}": Row(program, fast)
+        for program in ("glance", "openstack")
+        for fast in (False, True)
+    },
+}
+APIS = {
+    f"api{'-eventlet' * green}-{'fastio' if fast else 'stock'}{'-unverified' * (not verify)}": Row(
+        "api", fast, green, verify
+    )
+    for verify in (True, False)
+    for green in (False, True)
+    for fast in (False, True)
+}
+
+
+def trusting(option: str, where: Source) -> list[str]:
+    return [option, where.certificate] if where.certificate else []
+
+
+def glance(where: Source) -> list[str]:
+    """The options of ``glance`` that come first."""
+    return ["--os-image-url", where.url, "--os-auth-token", "none", *trusting("--os-cacert", where)]
+
+
+def openstack(where: Source, *more: str) -> list[str]:
+    """The options of ``openstack`` that come first, without an identity service."""
+    kind = [] if more else ["--os-auth-type", "none", "--os-endpoint", where.url]
+    return [*kind, *more, *trusting("--os-cacert", where)]
+
+
+def image_save(program: str, where: Source, image: str, path: str) -> list[str]:
+    if program == "curl":
+        return [*trusting("--cacert", where), "--output", path, f"{where.url}/v2/images/{image}/file"]
+    if program == "glance":
+        return [*glance(where), "image-download", "--file", path, image]
+    return [*openstack(where), "image", "save", "--file", path, image]
+
+
+def image_create(program: str, where: Source, image: str, path: str) -> list[str]:
+    if program == "curl":
+        # No "Expect: 100-continue", for whose answer curl would wait.
+        headers = ["--header", "Expect:", "--header", "Content-Type: application/octet-stream"]
+        to = f"{where.url}/v2/images/{image}/file"
+        return [*trusting("--cacert", where), *headers, "--upload-file", path, to]
+    if program == "glance":
+        return [*glance(where), "image-create", *_BARE, "--id", image, "--name", "image", "--file", path]
+    return [*openstack(where), "image", "create", *_BARE, "--id", image, "--file", path, "image"]
+
+
+def object_save(program: str, where: Source, name: str, path: str) -> list[str]:
+    """``where`` is that of the proxy."""
+    prepared = surroundings()["prepared"]
+    account = f"{where.url}{prepared['account']}"
+    container, token = prepared["container"], prepared["token"]
+    if program == "curl":
+        header = ["--header", f"X-Auth-Token: {token}"]
+        return [*trusting("--cacert", where), *header, "--output", path, f"{account}/{container}/{name}"]
+    login = ("--os-auth-type", "admin_token", "--os-endpoint", account, "--os-token", token)
+    return [*openstack(where, *login), "object", "save", "--file", path, container, name]
+
+
+def save(
+    arguments: Callable[[str, Source, str, str], list[str]], row: Row, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    where, prepared = source(parameters), surroundings()["prepared"]
+
+    def to(path: str, image: str) -> list[str]:
+        if row.program != "api":
+            return row.command(parameters["python"], arguments(row.program, where, image, path))
+        told = {"url": where.url, "image": image, "cacert": where.certificate, "path": path, "verify": row.verify}
+        return scripted(parameters, report.name, **told, green=row.green, fast=row.fast)
+
+    with tempfile.NamedTemporaryFile() as report:
+        start = timed(to("/dev/null", prepared["least"]))
+        figures = timed(to("/dev/null", prepared["image"]), surroundings()["pids"])
+        own = json.loads(report.read() or b"{}")
+        verified = written(to("/dev/stdout", prepared["image"])) == prepared["multihash"]
+    return {**beyond(figures, start, parameters["size"], verified), **own}
+
+
+def scripted(parameters: Mapping[str, Any], report: str, **told: Any) -> list[str]:
+    """The script, which writes what the transfer alone has taken to the file ``report``."""
+    return [parameters["python"], script.__file__, json.dumps({"report": report, **told})]
+
+
+def hash_alone(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The SHA-512 of the image, from a file, and nothing else."""
+    payload = warmed(random_payload(parameters["size"]))
+    with tempfile.NamedTemporaryFile() as report:
+        figures = timed(scripted(parameters, report.name, hash=str(payload.path)))
+        return {**figures, **json.loads(report.read()), "bytes": payload.size, "verified": True}
+
+
+def create(row: Row, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    where, service = source(parameters), Glance(surroundings()["access"])
+
+    def created(size: int, servers: Sequence[int]) -> tuple[dict[str, Any], bool]:
+        payload, image = warmed(random_payload(size)), str(uuid.uuid4())
+        if row.program == "curl":
+            service.new(id=image)
+        arguments = image_create(row.program, where, image, str(payload.path))
+        figures = timed(row.command(parameters["python"], arguments), servers)
+        verified = (service.size(image), service.multihash(image)) == (size, digests(payload).multihash)
+        service.delete(image)
+        return figures, verified
+
+    start, first = created(LEAST, ())
+    figures, verified = created(parameters["size"], surroundings()["pids"])
+    return beyond(figures, start, parameters["size"], first and verified)
+
+
+def beyond(figures: dict[str, Any], start: Mapping[str, Any], size: int, verified: bool) -> dict[str, Any]:
+    """The figures of a run, with those of its start, and what it has taken beyond that."""
+    found = {**figures, "bytes": size, "verified": verified}
+    for name in ("seconds", "cpu_seconds"):
+        found[f"start_{name}"] = start[name]
+        found[f"transfer_{name}"] = max(0.0, figures[name] - start[name])
+    return found
+
+
+TASKS: dict[str, Callable[[Row, Mapping[str, Any]], dict[str, Any]]] = {
+    "image-save": functools.partial(save, image_save),
+    "image-create": create,
+    "object-save": functools.partial(save, object_save),
+}
+
+
+def run_row(row: Row, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return TASKS[choice(parameters, "task", *TASKS)](row, parameters)
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the server what is saved, as a whole and of one byte.
+
+    :raises RuntimeError: if fastio's patches are not in effect in the commands: stock would have the name of fastio
+    """
+    task = choice(parameters, "task", *TASKS)
+    require_patches(parameters["python"])
+    payload, least = warmed(random_payload(parameters["size"])), random_payload(LEAST)
+    prepared = {"image": "", "multihash": digests(payload).multihash}
+    access = surroundings()["access"]
+    if task == "image-save":
+        service = Glance(access)
+        for name, each in (("image", payload), ("least", least)):
+            prepared[name] = service.new()
+            put(each, service.place(prepared[name]))
+    elif task == "object-save":
+        swift = Swift(access, payload.size)
+        for name, each in (("image", payload), ("least", least)):
+            prepared[name] = name
+            run([*CURL, *swift.arguments, "--header", "Expect:", "--upload-file", str(each.path), swift.where(name)])
+        prepared.update(login(access), container=access["container"])
+    return prepared
+
+
+def login(access: Mapping[str, Any]) -> dict[str, str]:
+    """A token of Swift's, and the path of the account."""
+    headers = {"X-Auth-User": access["user"], "X-Auth-Key": access["key"]}
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(urllib.request.Request(access["auth_v1"], headers=headers), timeout=60) as answer:
+        path = answer.headers["X-Storage-Url"].removeprefix(access["url"])
+        return {"token": answer.headers["X-Auth-Token"], "account": path}
+
+
+def require_patches(python: str) -> None:
+    command = [str(Path(python).parent / "fastio"), "run", "--", python, "-c", _PATCHED]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    found = json.loads(done.stdout) if done.returncode == 0 else []
+    if not found or not all(in_effect for _, in_effect in found):
+        raise RuntimeError(f"fastio's patches are not all in effect in the commands: {found}\n{done.stderr}")
+
+
+def environment() -> dict[str, str]:
+    """Of the commands: glanceclient's keeps schemas in the home directory, and nothing else configures openstack's."""
+    home = cache_directory() / "glanceclient"
+    home.mkdir(exist_ok=True)
+    inherited = server_environment({"HOME": str(home), "PYTHONWARNINGS": "ignore"})
+    return {name: value for name, value in inherited.items() if name not in CA_VARIABLES and not name.startswith("OS_")}
+
+
+def written(command: Sequence[str]) -> str:
+    """The SHA-512 of what the command writes."""
+    return command_digest(command, MULTIHASH, env=environment(), stderr=subprocess.DEVNULL)
+
+
+def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]:
+    """Time and CPU time of a command, and its load over time; with ``servers`` also those of these processes.
+
+    :raises RuntimeError: if it fails, with what it said
+    """
+    with tempfile.TemporaryFile() as said:
+        before = server_cpu_seconds(list(servers))
+        start = time.perf_counter()
+        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=said)
+        samples, server_samples = [(0.0, 0.0)], [(0.0, 0.0)]
+
+        def sampled() -> None:
+            server_samples.append((time.perf_counter() - start, server_cpu_seconds(list(servers)) - before))
+
+        try:
+            with os.fdopen(os.pidfd_open(process.pid), "rb", buffering=0) as ended:
+                while not select.select([ended], [], [], SAMPLE)[0]:
+                    # Of one that ends just now the system may tell nothing any more.
+                    spent = max(samples[-1][1], server_cpu_seconds([process.pid]))
+                    samples.append((time.perf_counter() - start, spent))
+                    if servers:
+                        sampled()
+        finally:
+            _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        sampled()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            raise RuntimeError(f"{' '.join(command)}: exit status {process.returncode}\n{said.read().decode()}")
+    cpu = usage.ru_utime + usage.ru_stime
+    samples.append((seconds, cpu))
+    figures = {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "user_seconds": usage.ru_utime,
+        "system_seconds": usage.ru_stime,
+        "load_percent": 100 * cpu / seconds,
+        "load": load(samples),
+    }
+    if servers:
+        figures.update(server_cpu_seconds=server_samples[-1][1], server_load=load(server_samples))
+    return figures
+
+
+def load(samples: Sequence[tuple[float, float]]) -> list[list[float]]:
+    """Seconds, and percent of one processor since the sample before, of samples of seconds and CPU seconds."""
+    pairs = zip(samples, samples[1:])  # noqa: B905 (the second is one shorter)
+    return [
+        [round(after, 3), round(100 * max(0.0, spent - before) / (after - start), 1)]
+        for (start, before), (after, spent) in pairs
+        if after > start
+    ]
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    **{name: functools.partial(run_row, row) for name, row in {**COMMANDS, **APIS}.items()},
+    "limit-sha512": hash_alone,
+    "prepare": prepare,
+}
