@@ -8,6 +8,7 @@ import os
 import pathlib
 import socket
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -75,6 +76,7 @@ class Door:
         self._listener = _native("socket").create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._pairs: list[tuple[Any, Any]] = []
+        self._forgotten: list[tuple[Any, Any]] = []
         #: connections that clients made
         self.connections = 0
         self._thread(target=self._accept, daemon=True).start()
@@ -94,14 +96,18 @@ class Door:
     def _pass_on(self, source: Any, sink: Any) -> None:
         try:
             while data := source.recv(65536):
-                sink.sendall(data)
+                if (source, sink) not in self._forgotten and (sink, source) not in self._forgotten:
+                    sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass
 
-    def hang_up(self) -> None:
-        """Close the connections, as a server does with those that are idle."""
+    def hang_up(self, silently: bool = False) -> None:
+        """Close the connections, as a server does with those that are idle, or have what they send go nowhere."""
         pairs, self._pairs = self._pairs, []
+        if silently:
+            self._forgotten += pairs
+            return
         for pair in pairs:
             for end in pair:
                 try:
@@ -147,23 +153,22 @@ def test_all_is_done_by_one_client(s3_store: Any, built: list[Any]) -> None:
     assert fastio.metrics().patches["s3_client"].calls == 3 * 4
 
 
-def test_connections_stay_open(behind_the_door: Any, door: Door) -> None:
-    with patched():
-        for _ in range(3):
+def test_no_connection_is_kept_from_one_operation_to_the_next(behind_the_door: Any, door: Door) -> None:
+    """As with upstream; one that was closed meanwhile, or forgotten without a word, costs nothing."""
+    counts = []
+    for patch in (fastio.patched([]), patched()):
+        with patch:
+            before = door.connections
             use(behind_the_door)
-        assert door.connections == 1
-
-
-def test_a_connection_that_the_server_closed(behind_the_door: Any, door: Door, built: list[Any]) -> None:
+            counts.append(door.connections - before)
+    assert counts[0] == counts[1]
     with patched():
         url = behind_the_door.add(b"1234").url
-        for connections in (2, 3, 4):
-            door.hang_up()
+        for silently in (True, False):
+            door.hang_up(silently)
+            began = time.monotonic()
             assert behind_the_door.read(url) == b"1234"
-            assert door.connections == connections
-        door.hang_up()
-        use(behind_the_door, os.urandom(1 << 20))
-    assert len(built) == 1
+            assert time.monotonic() - began < 20
 
 
 def test_a_download_that_is_given_up(behind_the_door: Any, door: Door, built: list[Any]) -> None:
@@ -341,11 +346,8 @@ def test_a_client_is_not_shared_with_a_child(behind_the_door: Any, door: Door, b
         assert told_by_a_fork(
             lambda: [behind_the_door.read(url) == data, client_of(behind_the_door) is not before, len(built)]
         ) == [True, True, 2]
-        # The child's is one, and the parent's goes on.
-        assert door.connections == 2
         assert behind_the_door.read(url) == data
         assert client_of(behind_the_door) is before
-        assert door.connections == 2
 
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="natively all threads share one client")

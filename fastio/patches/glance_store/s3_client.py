@@ -5,14 +5,15 @@ takes some 60 to 100 ms of CPU time, more than an image of many megabytes. A cli
 for the process, and under eventlet for each native thread. It keeps the client as long as nothing changes that goes
 into it: the store's options and attributes, the environment, and the size and the modification time of the files from
 which botocore reads settings, credentials and certificates. It keeps no more than the ``CLIENTS`` that were used last,
-and none once it is taken back. If the server has closed a connection in the meantime, urllib3 notices this and
-replaces the connection.
+and none once it is taken back. A connection is not kept from one operation to the next, as with upstream: a firewall
+may have forgotten it silently, and then a request would wait for an answer until it times out.
 
 What differs: a client remembers what it has learnt, as botocore means it to. It remembers where a bucket was
 redirected to. In the retry modes ``standard`` and ``adaptive`` it also remembers how much was retried lately.
 """
 
 import os
+import queue
 import sys
 import threading
 from collections import OrderedDict
@@ -31,7 +32,8 @@ _MODULE = "glance_store._drivers.s3"
 
 #: Clients that are kept. One takes some 12 MB: botocore's description of S3.
 CLIENTS = 8
-#: Idle connections that a client keeps, where botocore keeps 10 for what was one operation's. More are made if need be.
+#: Connections that a client keeps for the operations under way, where botocore keeps 10 for one. More are made if need
+#: be.
 CONNECTIONS = 64
 
 #: What any release of ``_create_s3_client`` reads; not all of it exists in each.
@@ -159,6 +161,33 @@ def _keep_more_connections(client: Any) -> None:
         pass
 
 
+def _close_idle(client: Any) -> None:
+    """Close the connections that operations before have left; those that are in use stay."""
+    try:
+        session = client._endpoint.http_session
+        managers = [session._manager, *session._proxy_managers.values()]
+        pools = [manager.pools[key] for manager in managers for key in manager.pools.keys()]  # noqa: SIM118
+    except (AttributeError, KeyError, TypeError):
+        return
+    for pool in pools:
+        places = 0
+        try:
+            while True:
+                connection = pool.pool.get(block=False)
+                places += 1
+                if connection is not None:
+                    connection.close()
+        except (AttributeError, queue.Empty):
+            # A pool that is closed has no queue.
+            pass
+        try:
+            for _ in range(places):
+                pool.pool.put(None, block=False)
+        except (AttributeError, queue.Full):
+            # Another thread has given its connection back.
+            pass
+
+
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store._create_s3_client``; the clients go with it when the patch is taken back."""
     clients = Clients()
@@ -176,14 +205,16 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             _counts.fell_back(Reason.CONFIGURED)
             return wrapped(self, *location)
         _counts.took()
-        return clients.get(key, create)
+        client = clients.get(key, create)
+        _close_idle(client)
+        return client
 
     return _create_s3_client
 
 
 PATCH = Patch(
     __name__,
-    summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
+    summary="glance_store's s3: one boto3 client per configuration, not one for every call",
     changes="a client remembers redirects and, in some retry modes, how much was retried",
     layer=Layer.REPLACE,
     counted=False,
