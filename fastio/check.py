@@ -18,6 +18,7 @@ import fastio
 from fastio import config, launcher, tables, terminal, uwsgi
 from fastio.arguments import Parser
 from fastio.errors import FastioError
+from fastio.patches.glance import _uwsgi
 from fastio.patching import modules, registry
 
 #: Seconds that the interpreter may take to import everything.
@@ -113,7 +114,8 @@ def look(
     for path in (*paths["files"], *paths["directories"]):
         if not os.path.exists(path):
             raise CheckError(f"there is no file or directory {path!r}")
-    probed = _ask(interpreter, {**paths, "service": service if "-" in service else ""}, environ)
+    asked = {**paths, "service": service if "-" in service else "", "options": served.options if served else None}
+    probed = _ask(interpreter, asked, environ)
     # The values of its variables may be secrets.
     shown = {**served._asdict(), "environ": sorted(served.environ)} if served else None
     return {"service": service, "interpreter": interpreter[0], "uwsgi": shown, **probed}
@@ -166,8 +168,14 @@ def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any], environ: Mapp
     return answer
 
 
-def probe(files: Sequence[str], directories: Sequence[str], service: str) -> dict[str, Any]:
-    """What became of this process, whose interpreter is the service's: the report, and the configured stores."""
+def probe(
+    files: Sequence[str], directories: Sequence[str], service: str, options: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any]:
+    """What became of this process, whose interpreter is the service's: the report, and the configured stores.
+
+    :param options: uWSGI's, if that is to serve
+    """
+    _uwsgi.asked_about = options
     warnings.simplefilter("ignore")
     notes: list[str] = []
     config.only_reporting = True

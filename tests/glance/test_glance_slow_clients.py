@@ -21,13 +21,14 @@ import pytest
 
 import fastio
 from benchmarks.backends import nginx
-from benchmarks.backends.base import HOST, http_status
+from benchmarks.backends.base import HOST, ROOT, http_status
 from benchmarks.backends.glance import BUFFERING
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
 from benchmarks.suites.glance.slow import Temporary
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
+from fastio.uwsgi import read as read_uwsgi
 from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
@@ -346,6 +347,26 @@ def uwsgi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
 def test_which_servers_do(uwsgi: types.SimpleNamespace, version: str, options: dict[str, Any], why_not: str) -> None:
     uwsgi.version, uwsgi.opt = version.encode(), options
     assert why_not in _uwsgi.why_not() and bool(why_not) == bool(_uwsgi.why_not())
+
+
+@pytest.mark.parametrize(
+    ("lines", "why_not"),
+    [
+        ("", ""),
+        ("rem-header = Content-Length", "removes Content-Length"),
+        ("plugins = python3,transformation_gzip", "plugin transformation_gzip"),
+        ("gevent = 100", "option gevent is not known"),
+        ("enable-threads = false", "without enable-threads"),
+    ],
+)
+def test_which_servers_would_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, why_not: str) -> None:
+    """What ``fastio check`` tells of uWSGI's file, while no uWSGI runs."""
+    example = (ROOT / "doc" / "source" / "examples" / "uwsgi.ini").read_text()
+    (tmp_path / "uwsgi.ini").write_text(f"{example}\n{lines}\n")
+    monkeypatch.setattr(_uwsgi, "asked_about", read_uwsgi(["uwsgi", str(tmp_path / "uwsgi.ini")], {}).options)
+    _uwsgi._why_not.cache_clear()
+    assert why_not in _uwsgi.why_not() and bool(why_not) == bool(_uwsgi.why_not())
+    _uwsgi._why_not.cache_clear()
 
 
 def test_gunicorn_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ how much of it the client got.
 import functools
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastio.concurrency import current
@@ -52,6 +53,10 @@ _OFF = {b"false", b"off", b"no", b"0"}
 _PATIENCE = 4
 
 
+#: Options of a uWSGI that is only asked about, each with what it is set to; None in a service.
+asked_about: Mapping[str, Sequence[str]] | None = None
+
+
 def module() -> Any:
     """uWSGI's own module; None in any other server."""
     return sys.modules.get("uwsgi")
@@ -61,6 +66,8 @@ def why_not() -> str:
     """Why connections cannot be given away here; empty if they can."""
     if "gunicorn.workers" in sys.modules:
         return "gunicorn shuts a connection down when it has the whole response, or keeps it for the next request"
+    if module() is None and asked_about is not None:
+        return _why_not()
     if module() is None:
         return "the server is not uWSGI"
     return "there are green threads in this process" if current.is_green() else _why_not()
@@ -68,35 +75,42 @@ def why_not() -> str:
 
 @functools.cache
 def _why_not() -> str:
-    uwsgi = module()
-    version = uwsgi.version.decode()
+    options = _options()
+    version = module().version.decode() if asked_about is None else KNOWN[-1]
     if version not in KNOWN:
         return f"uWSGI {version} is not known, only {', '.join(KNOWN)}"
-    unknown = sorted(set(uwsgi.opt) - _HARMLESS)
+    unknown = sorted(set(options) - _HARMLESS)
     if unknown:
         return f"what uWSGI does with the option {unknown[0]} is not known"
-    plugins = {name.strip() for key in uwsgi.opt if "plugin" in key and "dir" not in key for name in _values(key)}
+    plugins = {name.strip() for key in options if "plugin" in key and "dir" not in key for name in _values(key)}
     if plugins - _PLUGINS:
         return f"what uWSGI's plugin {min(plugins - _PLUGINS)} does is not known"
     removed = {name.strip().lower() for key in ("rem-header", "del-header") for name in _values(key)}
     if "content-length" in removed:
         return "uWSGI removes Content-Length, without which an answer that was cut off would look whole"
-    if "http-socket" not in uwsgi.opt:
+    if "http-socket" not in options:
         return "uWSGI has no http-socket"
-    if not (_is_on("enable-threads") or "threads" in uwsgi.opt):
+    if not (_is_on("enable-threads") or "threads" in options):
         return "uWSGI runs no threads of Python's without enable-threads"
     return ""
 
 
+def _options() -> Mapping[str, Any]:
+    if asked_about is None:
+        return module().opt  # type: ignore[no-any-return]
+    return {name: [value.encode() for value in values] for name, values in asked_about.items()}
+
+
 def _values(option: str) -> list[str]:
     """What an option is set to, each of its parts."""
-    found = module().opt.get(option, [])
+    found = _options().get(option, [])
     parts = found if isinstance(found, list) else [found]
     return [text for part in parts if isinstance(part, bytes) for text in part.decode().split(",")]
 
 
 def _is_on(option: str) -> bool:
-    value = module().opt.get(option, b"off")
+    value = _options().get(option, b"off")
+    value = value[-1] if isinstance(value, list) else value
     return value is True or value.lower() not in _OFF
 
 
