@@ -76,8 +76,10 @@ def profiles() -> str:
 
 
 def _not_needed(patch: registry.Patch) -> str:
-    pythons = dict.fromkeys(target.python for target in patch.targets if target.python)
-    return "; ".join([*(f"CPython other than {python}" for python in pythons), *patch.not_needed_in])
+    pythons = {}
+    for sign, version in (target.python.split() for target in patch.targets if target.python):
+        pythons[f"CPython {version}, and later" if sign == "<" else f"CPython before {version}"] = None
+    return "; ".join([*pythons, *patch.not_needed_in])
 
 
 def _folded(patch: registry.Patch) -> str:
