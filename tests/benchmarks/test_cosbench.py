@@ -100,6 +100,7 @@ def selected(*operations: Operation, **fields) -> Plan:
     return Plan(**{"protocol": "mock", "server": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
 
 
+ONE = Names("c(1)")
 READ = Operation("read", 80, containers=Names("u(1,2)", "c"), objects=Names("u(1,50)", "o"))
 WRITE = Operation("write", 20, containers=Names("c(3)", "c"), objects=Names("s(51,60)", "o", ".bin"), sizes="c(4)KiB")
 
@@ -131,25 +132,23 @@ def test_a_scan_has_every_object_of_every_container_once() -> None:
     assert len({step.number for step in steps}) == 15
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"kind": "read", "objects": Names("c(1)")}, "go with containers"),
-        ({"kind": "read", "containers": Names("c(1)")}, "needs objects"),
-        ({"kind": "list", "containers": Names("c(1)"), "objects": Names("c(1)")}, "has no objects"),
-        ({"kind": "write", "containers": Names("c(1)"), "objects": Names("c(1)")}, "needs sizes"),
-        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
-        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "scan": True}, "cannot be scanned"),
-        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "weight": 1.5}, "whole number"),
-        (
-            {"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "division": "x"},
-            "is not one of none",
-        ),
-    ],
-)
+#: The fields of an operation, beside one container.
+NOT_OPERATIONS = [
+    ({"kind": "read", "objects": ONE, "containers": None}, "go with containers"),
+    ({"kind": "read"}, "needs objects"),
+    ({"kind": "list", "objects": ONE}, "has no objects"),
+    ({"kind": "write", "objects": ONE}, "needs sizes"),
+    ({"kind": "read", "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
+    ({"kind": "read", "objects": ONE, "scan": True}, "cannot be scanned"),
+    ({"kind": "read", "objects": ONE, "weight": 1.5}, "whole number"),
+    ({"kind": "read", "objects": ONE, "division": "x"}, "is not one of none"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), NOT_OPERATIONS)
 def test_operations_that_can_not_be(fields, message) -> None:
     with pytest.raises(PlanError, match=message):
-        Operation(**fields)
+        Operation(**{"containers": ONE, **fields})
 
 
 def test_too_few_to_be_divided() -> None:
@@ -310,38 +309,25 @@ WRONG = [
 PREPARE = 'type="prepare" config="containers={};objects=r(1,2);sizes=c(1)KB{}"'
 
 
-def is_told(tmp_path: Path, line: int, message: str, **parts: str) -> None:
+#: The line, the message, and the parts of the file.
+TOLD: list[tuple[int, str, dict[str, str]]] = [
+    *((LINES[part], message, {part: text}) for part, text, message in WRONG),
+    (7, "cannot be scanned; allowed: r(LOW,HIGH)", {"work": PREPARE.format("u(1,2)", ""), "operation": ""}),
+    (7, "createContainer=maybe is not supported; allowed: false, true",
+     {"work": PREPARE.format("r(1,2)", ";createContainer=maybe"), "operation": ""}),
+    (7, "containers=c(1) cannot be scanned", {"work": 'type="init" config="containers=c(1)"', "operation": ""}),
+    (7, "work 'work': there is no storage for it; allowed: swift, s3, mock", {"storage": ""}),
+    (4, "Keystone's third version", {"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "message", "parts"), TOLD)
+def test_what_can_not_be_run_is_told_with_its_line(tmp_path, line, message, parts) -> None:
     path = written(tmp_path, **parts)
     with pytest.raises(WorkloadError) as told:
         cosbench.read(path)
     assert str(told.value).startswith(f"{path}:{line}: ")
     assert message in str(told.value)
-
-
-@pytest.mark.parametrize(("part", "text", "message"), WRONG)
-def test_what_can_not_be_run_is_told(tmp_path, part, text, message) -> None:
-    is_told(tmp_path, LINES[part], message, **{part: text})
-
-
-@pytest.mark.parametrize(
-    ("work", "message"),
-    [
-        (PREPARE.format("u(1,2)", ""), "cannot be scanned; allowed: r(LOW,HIGH)"),
-        (
-            PREPARE.format("r(1,2)", ";createContainer=maybe"),
-            "createContainer=maybe is not supported; allowed: false, true",
-        ),
-        ('type="init" config="containers=c(1)"', "containers=c(1) cannot be scanned"),
-    ],
-)
-def test_what_can_not_be_prepared_is_told(tmp_path, work, message) -> None:
-    is_told(tmp_path, 7, message, work=work, operation="")
-
-
-def test_a_service_that_is_not_there_or_not_known_is_told(tmp_path) -> None:
-    is_told(tmp_path, 7, "work 'work': there is no storage for it; allowed: swift, s3, mock", storage="")
-    old = KEYSTONE.format(url="http://h/v2.0")
-    is_told(tmp_path, 4, "Keystone's third version", storage=SWIFT, auth=old)
 
 
 def test_other_files(tmp_path) -> None:
