@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import Failed
@@ -75,7 +75,7 @@ def quota(pids: Collection[int], processors: float) -> Iterator[str]:
         _signal(pids, signal.SIGCONT)
 
 
-def _ration(pids: Collection[int], allowance: float, ended: threading.Event) -> None:
+def _ration(pids: Sequence[int], allowance: float, ended: threading.Event) -> None:
     """Stop processes when they have used up what they have in a period, in seconds."""
     # The rest of it; less than 0 after a period in which they used too much.
     left, used = allowance, server_cpu_seconds(pids)
