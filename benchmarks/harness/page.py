@@ -21,6 +21,7 @@ paper. All text that is given is text: it is escaped here.
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import re
 import tempfile
@@ -175,7 +176,14 @@ def markdown(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = 
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file as a whole: whoever reads it finds the old one or the new one, also if this is interrupted."""
+    """Write a file as a whole: whoever reads it finds the old one or the new one, also if this is interrupted.
+
+    A link in its place is replaced, and not followed.
+
+    :raises OSError: if a device or something else that is no file has that name
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EEXIST, "it is not a regular file, and is not replaced", str(path))
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "w", encoding="utf-8") as file:

@@ -164,3 +164,19 @@ def test_what_is_written_is_whole(tmp_path, monkeypatch):
     assert path.stat().st_mode & 0o777 == 0o640
     with pytest.raises(FileNotFoundError):
         page.write(Path(tmp_path, "missing", "report.html"), "new")
+    link = tmp_path / "link.html"
+    link.symlink_to(path)
+    page.write(link, "newer")
+    assert (path.read_text(), link.read_text(), link.is_symlink()) == ("new", "newer", False)
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_nothing_but_a_file_is_replaced(tmp_path, through_a_link):
+    path = special = tmp_path / "special"
+    os.mkfifo(special)
+    if through_a_link:
+        path = tmp_path / "link"
+        path.symlink_to(special)
+    with pytest.raises(FileExistsError, match="not a regular file"):
+        page.write(path, "new")
+    assert special.is_fifo() and path.is_symlink() == through_a_link
