@@ -23,7 +23,7 @@ from fastio.tables import Table
 
 #: First word of the suite -> module.
 OTHERS = {
-    "validate": "benchmarks.validate.measured",
+    "validate": "benchmarks.validate",
     "load": "benchmarks.load.report",
     "workload": "benchmarks.load.workloads",
 }

@@ -19,21 +19,29 @@ from fastio.config import parse_size
 from . import projects, sandbox
 from .candidates import ALLOWED
 from .errors import ValidateError
+from .outcome import Outcome
 from .validation import Validation
 
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        outcome = Validation(_parser().parse_args(given), given, Screen()).run()
+        outcome = validated(list(sys.argv[1:] if arguments is None else arguments))
     except (ValidateError, Unavailable) as error:
         print(f"fastio validate: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+        print("\ninterrupted", file=sys.stderr)
         return 130
     return 1 if outcome.failures() else 0
+
+
+def validated(given: list[str]) -> Outcome:
+    """What a validation with these arguments has found.
+
+    :raises ValidateError: if it cannot be run as asked
+    """
+    return Validation(_parser().parse_args(given), given, Screen()).run()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,9 +57,7 @@ def _parser() -> argparse.ArgumentParser:
                            help="instead: what a ref of this clone changes; REF or a range BASE..REF")  # fmt: skip
     parser.add_argument("--stock", default="", metavar="VERSION", help="the release to compare with (the newest)")
     parser.add_argument("--no-fastio", action="store_true", help="leave out the release with fastio")
-    parser.add_argument(
-        "--python", default="", metavar="LIST", help="versions such as 3.10,3.12, or paths (this one)"
-    )  # fmt: skip
+    parser.add_argument("--python", default="", metavar="PYTHON", help="a version such as 3.12, or a path (this one)")
     parser.add_argument("--suite", default="", metavar="LIST", help="suites of tests, all or none (all)")
     parser.add_argument(
         "--benchmarks", default="", metavar="LIST", help="SUITE, SUITE/CASE, default, all or none (default)"
@@ -66,7 +72,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
     parser.add_argument("--results", type=_place, default=ROOT / "results", metavar="DIR",
                         help="for the reports (results in the checkout)")  # fmt: skip
-    parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
     add_options(parser)
     return parser
 

@@ -127,23 +127,17 @@ class Builder:
 
         def fill(made: Environment) -> None:
             copy_packages(stock.environment, made)
-            if candidate.kind == "diff" and self._project.installed:
-                self._apply(made, stock, candidate)
-            elif candidate.kind in ("diff", "module"):
-                self._place(made, stock, candidate)
-            elif candidate.kind != "stock":
-                self._replace(made, candidate)
+            if candidate.kind == "version":
+                self._install(made, at_release(self._project, candidate.text).requirements[:1])
+            elif candidate.kind == "diff":
+                (self._apply if self._project.installed else self._place)(made, stock, candidate)
 
         made = make(self._home / f"{CANDIDATE}-{candidate.kind}-{candidate.digest[:12]}", fill, self._python)
         changed = diffs.changed(stock.environment.site_packages, made.site_packages, self._project.package)
-        source: Path | None = made.directory / "source"
-        if candidate.kind == "version":
-            source = self._source(candidate.text)
-        elif candidate.kind == "path":
-            source = candidate.path
-        elif not (made.directory / "source").is_dir():
-            source = self._source(stock.version)
-        return Variant(CANDIDATE, made, self._version(made), self._tests(made, source), changed)
+        version = self._version(made)
+        source = made.directory / "source"  # of a diff
+        tests = self._tests(made, source if source.is_dir() else self._source(version))
+        return Variant(CANDIDATE, made, version, tests, changed)
 
     def _apply(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
         """Change what is installed as a diff changes the source of the release."""
@@ -164,48 +158,32 @@ class Builder:
         self._compile([made.site_packages / name for name in files])
 
     def _place(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
-        """Put modules of the standard library first on the path: the candidate, or what a diff of ``Lib/`` changes."""
+        """Put the modules of the standard library that a diff of ``Lib/`` changes first on the path."""
         library = Path(_run([self._python.path, "-I", "-c", "import os; print(os.__file__)"]).strip()).parent
-        modules = [candidate.path]
-        if candidate.kind == "diff":
-            before, after = made.directory / "before", made.directory / "source"
-            for tree in (before, after):
-                (tree / "Lib").mkdir(parents=True)
-                for module in library.glob("*.py"):
-                    shutil.copyfile(module, tree / "Lib" / module.name)
-            # The tests are not what is installed, and every Python has its own.
-            without, called = ("Lib/test/*",), candidate.text
-            diffs.apply(candidate.path, after, ["Lib"], f"Python {stock.version}", without=without, called=called)
-            changed = diffs.changed(before, after, "Lib")
-            if not changed:
-                raise UnusedError(f"{called} changes no module of Lib/, so there is nothing to run")
-            diffs.check_no_links(changed, after)
-            modules = [after / name for name in changed]
-        elif not (library / candidate.path.name).is_file():
-            raise ValidateError(f"--candidate {candidate.text}: the standard library has no {candidate.path.name}")
+        before, after = made.directory / "before", made.directory / "source"
+        for tree in (before, after):
+            (tree / "Lib").mkdir(parents=True)
+            for module in library.glob("*.py"):
+                shutil.copyfile(module, tree / "Lib" / module.name)
+        # The tests are not what is installed, and every Python has its own.
+        without, called = ("Lib/test/*",), candidate.text
+        diffs.apply(candidate.path, after, ["Lib"], f"Python {stock.version}", without=without, called=called)
+        changed = diffs.changed(before, after, "Lib")
+        if not changed:
+            raise UnusedError(f"{called} changes no module of Lib/, so there is nothing to run")
+        diffs.check_no_links(changed, after)
         directory = made.site_packages / self._project.package
         directory.mkdir()
+        modules = [directory / Path(name).name for name in changed]
         for module in modules:
-            shutil.copyfile(module, directory / module.name)
-        self._compile([directory / module.name for module in modules])
+            shutil.copyfile(after / "Lib" / module.name, module)
+        self._compile(modules)
         line = f"import sys; sys.path.insert(0, {str(directory)!r})\n"
         (made.site_packages / f"{self._project.package}.pth").write_text(line)
 
-    def _replace(self, made: Environment, candidate: Candidate) -> None:
-        """Install another release, an sdist, a wheel or a source tree instead."""
-        if candidate.kind == "sdist":
-            sources.unpack(candidate.path, made.directory / "unpacked").rename(made.directory / "source")
-        extras = f"[{self._project.extras}]" if self._project.extras else ""
-        name = self._project.name
-        wanted = f"{name}{extras}=={candidate.text}" if candidate.kind == "version" else str(candidate.path)
-        install(made, ["uninstall", name])
-        self._install(made, [wanted])
-        if not (made.site_packages / self._project.package).is_dir():
-            raise ValidateError(f"{wanted} does not install {self._project.package}: it is no {name}")
-
     def _install(self, made: Environment, requirements: Sequence[str]) -> None:
         self._say(f"installing {', '.join(requirements)} for Python {self._python.version}")
-        install(made, ["install", *requirements])
+        install(made, requirements)
 
     def _compile(self, modules: Sequence[Path]) -> None:
         """Compile modules as an installer does, without running them: where they run, nothing may be written."""
@@ -227,13 +205,13 @@ class Builder:
 
         Links stay links, which lead to nothing that the sandbox does not show.
 
-        :raises ValidateError: if the directory of the tests is a link itself
+        :raises ValidateError: if the candidate leaves no directory with tests
         """
         part = self._project.tests
         if not part or source is None:
             return None
-        if (source / part).is_symlink():
-            raise ValidateError(f"the candidate makes {part} a symbolic link; allowed is a directory")
+        if (source / part).is_symlink() or not (source / part).is_dir():
+            raise ValidateError(f"the candidate leaves no directory {part}/, which has the tests")
         copy = made.directory / "upstream"
         with _locked(made.directory):
             if not copy.is_dir():
@@ -276,31 +254,13 @@ def copy_packages(source: Environment, to: Environment) -> None:
             shutil.copytree(source.directory / name, to.directory / name, symlinks=True)
 
 
-def install(made: Environment, arguments: Sequence[str]) -> None:
-    """Have uv install or uninstall something, or pip where there is no uv.
+def install(made: Environment, requirements: Sequence[str]) -> None:
+    """Have pip install these.
 
-    :raises ValidateError: with the installer's last words, if that fails
+    :raises ValidateError: with pip's last words, if that fails
     """
-    verb, *names = arguments
-    if shutil.which("uv") is None:
-        python = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(made.python)]
-        _run([*python, verb, "--quiet", *(["--yes"] if verb == "uninstall" else []), *names], LIMIT)
-        return
-    # Links into uv's cache would let a test that writes into a package write into all environments. Compiled as by pip.
-    options = ["--link-mode", "copy", "--compile-bytecode"] if verb == "install" else []
-    command = ["uv", "pip", verb, "--quiet", *options, "--python", str(made.python), *names]
-    try:
-        _run(command, LIMIT)
-    except ValidateError:
-        if verb == "uninstall":
-            raise
-        try:
-            # It finds what it has fetched without a network if it is asked to.
-            _run([*command, "--offline"], LIMIT)
-            return
-        except ValidateError:
-            pass
-        raise
+    python = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(made.python)]
+    _run([*python, "install", "--quiet", *requirements], LIMIT)
 
 
 @contextlib.contextmanager

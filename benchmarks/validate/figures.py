@@ -8,16 +8,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import keep, markup, results, summaries
-from benchmarks.harness.engine import ROOT
+from benchmarks.harness import keep, markup, summaries
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import EMPTY, number, summary
 from fastio import terminal
 from fastio.arguments import Parser
 from fastio.tables import Table
 
-from . import __main__ as command
 from . import measurements
+from .__main__ import validated
 from .environments import CANDIDATE, FASTIO, STOCK
 from .measurements import Row
 
@@ -43,21 +42,13 @@ MEASURED = {
 
 
 def measure(name: str) -> None:
-    """Validate a candidate by its benchmarks alone, and keep what they have measured.
-
-    :raises SystemExit: if that cannot be done
-    """
+    """Validate a candidate by its benchmarks alone, and keep what they have measured."""
     project, cases, options = MEASURED[name]
     candidate = str(CANDIDATES / f"{name}.patch")
-    # Where an interrupted one is gone on with.
-    directory = ROOT / "results" / "candidates"
     asked = [project, "--candidate", candidate, "--suite", "none", "--benchmarks", cases, *options]
     # As the kept results were measured; the candidates are fastio's own.
-    status = command.main([*asked, "--isolation", "none", "--results", str(directory)])
-    if status not in (0, 1):
-        raise SystemExit(status)
-    found = directory.glob(f"validate-*-{name}.patch-*/state/*/benchmarks.json")
-    result = results.read(max(found, key=lambda path: path.stat().st_mtime))
+    result = validated([*asked, "--isolation", "none"]).benchmarks
+    assert result is not None
     result.command = ["fastio", "validate", *asked]
     keep.add(name, keep.summary(result, [table(name, result)]), FILE)
 

@@ -14,7 +14,7 @@ from benchmarks.tools.upstream.runner import Outcome as TestOutcome
 
 from . import tables
 from .measurements import Row
-from .outcome import Outcome, PythonOutcome
+from .outcome import Outcome
 from .suites import WORDS, Compared
 
 #: Outcomes that JUnit calls an error and not a failure: the test has not come to its end.
@@ -42,32 +42,23 @@ class _Case:
 def xml(outcome: Outcome) -> str:
     """The document."""
     root = ElementTree.Element("testsuites", name=_clean(tables.title(outcome)))
-    everything: list[_Case] = []
-    for each in outcome.pythons:
-        for name, cases in _suites(each):
-            properties = {
-                "verdict": tables.headline(outcome), "project": outcome.project.name, "python": each.python.version,
-                "machine": tables.machine_line(outcome), "environments": "\n".join(tables.environments(outcome)),
-                "command": " ".join(["fastio validate", *outcome.command]),
-            }  # fmt: skip
-            root.append(_suite(f"{name}.py{each.python.version}", cases, outcome.started, properties))
-            everything += cases
-    counts = _counts(everything)
-    del counts["skipped"]  # Jenkins knows it in a suite only.
-    root.attrib.update(counts)
+    suites = [(f"{each.name}.{each.variant}", list(_tests(each))) for each in outcome.suites]
+    for variant in outcome.variants[1:]:
+        rows = [_benchmark(outcome, row) for row in outcome.rows if row.variant == variant.name]
+        suites += [(f"benchmarks.{variant.name}", rows)] * bool(rows)
+    properties = {
+        "verdict": tables.headline(outcome), "project": outcome.project.name, "python": outcome.python.version,
+        "machine": tables.machine_line(outcome), "environments": "\n".join(tables.environments(outcome)),
+        "command": " ".join(["fastio validate", *outcome.command]),
+    }  # fmt: skip
+    root.extend(
+        _suite(f"{name}.py{outcome.python.version}", cases, outcome.started, properties) for name, cases in suites
+    )
+    root.attrib.update(_counts([case for _, cases in suites for case in cases]))
+    del root.attrib["skipped"]  # Jenkins knows it in a suite only.
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
-
-
-def _suites(each: PythonOutcome) -> Iterator[tuple[str, list[_Case]]]:
-    """The suites with their cases."""
-    for compared in each.suites:
-        yield f"{compared.name}.{compared.variant}", list(_tests(compared))
-    for variant in each.variants[1:]:
-        rows = [row for row in each.rows if row.variant == variant.name]
-        if rows:
-            yield f"benchmarks.{variant.name}", [_benchmark(each, row) for row in rows]
 
 
 def _tests(compared: Compared) -> Iterator[_Case]:
@@ -84,17 +75,15 @@ def _tests(compared: Compared) -> Iterator[_Case]:
         different = judged.get(test)
         verdict = compared.verdict(different) if different else ""
         outcomes = f"{different.stock.outcome} -> {now.outcome}" if different else now.outcome
-        classname, name = _named(test, compared.name)
-        case = _Case(classname, name, now.seconds)
+        kind = message = type = detail = ""
         if verdict == WORDS["worse"]:
             kind = "error" if now.outcome in _ERRORS else "failure"
-            case = _Case(classname, name, now.seconds, kind, outcomes, now.outcome, now.detail)
+            message, type, detail = outcomes, now.outcome, now.detail
         elif now.outcome == "skip":
-            case = _Case(classname, name, now.seconds, "skipped", now.detail)
+            kind, message = "skipped", now.detail
         elif now.outcome not in _PASSING:
-            why = f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
-            case = _Case(classname, name, now.seconds, "skipped", why)
-        yield case
+            kind, message = "skipped", f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
+        yield _Case(*_named(test, compared.name), now.seconds, kind, message, type, detail)
 
 
 def _named(test: str, suite: str) -> tuple[str, str]:
@@ -105,9 +94,9 @@ def _named(test: str, suite: str) -> tuple[str, str]:
     return (classname, test[len(classname) + len(dots) :]) if classname else (suite, test)
 
 
-def _benchmark(each: PythonOutcome, row: Row) -> _Case:
-    assert each.benchmarks is not None
-    runs = each.benchmarks.case(row.case).variants[f"{row.mode}-{row.variant}"].runs
+def _benchmark(outcome: Outcome, row: Row) -> _Case:
+    assert outcome.benchmarks is not None
+    runs = outcome.benchmarks.case(row.case).variants[f"{row.mode}-{row.variant}"].runs
     seconds = sum(run.get("seconds", 0.0) for run in runs)
     figures = "" if row.figure is None else f"{row.stock:g} -> {row.figure:g} {row.unit}\n"
     out = f"{figures}{row}\n"

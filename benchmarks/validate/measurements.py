@@ -3,23 +3,14 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import fastio
 from benchmarks.backends import SERVICES
-from benchmarks.harness import compare, engine, machine, statistics
-from benchmarks.harness.engine import Case, Options, Progress
-from benchmarks.harness.results import (
-    CaseResult,
-    Result,
-    ResultError,
-    VariantResult,
-    read,
-)
+from benchmarks.harness import compare, engine, statistics
+from benchmarks.harness.engine import Case
+from benchmarks.harness.results import CaseResult, Result, VariantResult
 
 from .environments import STOCK, Variant
-from .state import State
 
 #: A row whose whole confidence interval is not beyond this share of stock's figure is noise, whatever its p-value:
 #: with many rows chance alone makes one of them look significant.
@@ -52,6 +43,7 @@ class Row:
     variant: str
     #: SUITE/CASE
     case: str
+    title: str
     #: ``native`` or ``eventlet``
     mode: str
     unit: str
@@ -127,34 +119,6 @@ def _parameters(case: Case, variant: Variant) -> dict[str, Any]:
     return {**case.backend_parameters, **own}
 
 
-def run(
-    cases: Sequence[tuple[str, Case]], variants: Sequence[Variant], modes: Sequence[str], options: Options,
-    state: State, place: str, progress: Progress | None = None,
-) -> Result:  # fmt: skip
-    """Run the cases that are not in the kept result yet."""
-    path = state.path(f"{place}/benchmarks")
-    result = kept(path, variants[0], place)
-    done = {case.name for case in result.cases}
-    adapted = [adapt(case, suite, variants, modes) for suite, case in cases]
-    todo = [case for case in adapted if case is not None and case.name not in done]
-    return engine.run(todo, result, options, path=path, progress=progress)
-
-
-def kept(path: Path, stock: Variant, place: str) -> Result:
-    """The result in a file, as far as it goes, or one to begin with."""
-    try:
-        result = read(path)
-        result.cases = [case for case in result.cases if case.complete]
-    except (FileNotFoundError, ResultError):
-        result = Result(f"validate {place}", machine.describe(), _packages(stock))
-    return result
-
-
-def _packages(stock: Variant) -> dict[str, str]:
-    versions = stock.environment.versions()
-    return {"fastio": fastio.__version__, **{name: versions[name] for name in machine.PACKAGES if name in versions}}
-
-
 def rows(result: Result) -> list[Row]:
     """Every row but stock's own; those of a variant of which all are skipped are reasons to fail."""
     found = [row for case in result.cases for row in _rows(case)]
@@ -172,7 +136,7 @@ def _rows(case: CaseResult) -> Iterator[Row]:
         against = case.against(title)
         if name == STOCK or against not in case.variants:
             continue
-        row = Row(name, case.name, mode, case.unit)
+        row = Row(name, case.name, case.title, mode, case.unit)
         stock = case.variants[against]
         own = trouble(variant)
         row.skipped = bool(variant.skipped or stock.skipped)

@@ -1,7 +1,7 @@
-"""The benchmarks of a validation in a sandbox: the engine, the servers that it starts, and all variants.
+"""The benchmarks of a validation in a process: the engine, the servers that it starts, and all variants.
 
-Clients and servers have to share a network, so there is one sandbox for all of them. The validation gives a process in
-it the names of what is to be run, as JSON, and reads from its standard output a result after each case, in a line.
+Clients and servers have to share a network, so there is one sandbox for all of them. The validation gives the process
+the names of what is to be run, as JSON, and reads from its standard output a result after each case, in a line.
 """
 
 import json
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.harness import results
+import fastio
+from benchmarks.harness import engine, machine, results
 from benchmarks.harness.engine import ROOT, Case, Options
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.tools.upstream.runner import Launcher, clean_environment
@@ -23,9 +24,8 @@ from benchmarks.tools.upstream.terminal import harmless
 from . import measurements, projects
 from .environments import Environment, Variant
 from .errors import ValidateError
-from .state import State
 
-#: Characters of a line that is shown: what is printed in the sandbox may be anything.
+#: Characters of a line that is shown: what is printed there may be anything.
 MOST_SHOWN = 300
 #: Bytes of a result; more than any has.
 MOST_READ = 64 << 20
@@ -33,20 +33,16 @@ MOST_READ = 64 << 20
 
 def run(
     launcher: Launcher, cases: Sequence[tuple[str, Case]], variants: Sequence[Variant], modes: Sequence[str],
-    options: Options, state: State, place: str,
+    options: Options,
 ) -> Result:  # fmt: skip
-    """As :func:`benchmarks.validate.measurements.run`, by this launcher.
+    """Run these cases of suites with the variants interleaved, by this launcher.
 
-    :raises ValidateError: if what comes out of the sandbox is no result
+    :raises ValidateError: if what comes out of the process is no result
     """
-    path = state.path(f"{place}/benchmarks")
-    result = measurements.kept(path, variants[0], place)
-    done = {case.name for case in result.cases}
-    todo = [(suite, case.name) for suite, case in cases if f"{suite}/{case.name}" not in done]
-    if not todo:
-        return result
+    result = Result("validate", machine.describe(), _packages(variants[0]))
     job = {
-        "cases": todo, "modes": list(modes), "rounds": options.rounds, "size": options.size, "place": place,
+        "cases": [(suite, case.name) for suite, case in cases], "modes": list(modes),
+        "rounds": options.rounds, "size": options.size,
         "variants": [(each.name, str(each.environment.directory), each.version) for each in variants],
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="validate-", ignore_cleanup_errors=True) as scratch:
@@ -62,7 +58,6 @@ def run(
         try:
             while line := process.stdout.readline(MOST_READ):
                 result.cases += _cases(line, Path(scratch, "result.json"))
-                result.write(path)
             process.wait()
         finally:
             # With it ends all that it has started.
@@ -70,12 +65,12 @@ def run(
             process.wait()
             said.join()
     if process.returncode:
-        raise ValidateError(f"the benchmarks in the sandbox ended with exit status {process.returncode}: {said.last}")
+        raise ValidateError(f"the benchmarks ended with exit status {process.returncode}: {said.last}")
     return result
 
 
 class _Said(threading.Thread):
-    """Shows what is written in the sandbox."""
+    """Shows what the process writes."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -98,22 +93,28 @@ def _cases(line: bytes, file: Path) -> list[CaseResult]:
         file.write_text(str(json.loads(line)), encoding="utf-8")
         return [case for case in results.read(file).cases if case.complete]
     except (ValueError, results.ResultError) as error:
-        raise ValidateError(f"what comes out of the sandbox is no result: {error}") from None
+        raise ValidateError(f"what the benchmarks print is no result: {error}") from None
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the JSON names, in the sandbox."""
+    """Run what the JSON names."""
     # What else is printed is no result.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job: dict[str, Any] = json.loads(arguments[0])
     variants = [Variant(name, Environment(Path(place)), version, None) for name, place, version in job["variants"]]
     options = Options(rounds=job["rounds"], size=job["size"])
-    for number, (suite, name) in enumerate(job["cases"]):
-        state = State(Path(tempfile.gettempdir(), f"case-{number}"))
-        chosen = [(suite, case) for case in projects.cases_of(suite) if case.name == name]
-        result = measurements.run(chosen, variants, job["modes"], options, state, job["place"])
-        print(json.dumps(result.text()), file=out, flush=True)
+    for suite, name in job["cases"]:
+        (case,) = (case for case in projects.cases_of(suite) if case.name == name)
+        adapted = measurements.adapt(case, suite, variants, job["modes"])
+        if adapted is not None:
+            result = engine.run([adapted], Result("validate", machine.describe(), {}), options)
+            print(json.dumps(result.text()), file=out, flush=True)
+
+
+def _packages(stock: Variant) -> dict[str, str]:
+    versions = stock.environment.versions()
+    return {"fastio": fastio.__version__, **{name: versions[name] for name in machine.PACKAGES if name in versions}}
 
 
 if __name__ == "__main__":

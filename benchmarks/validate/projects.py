@@ -49,17 +49,12 @@ class Project:
     requirements: tuple[str, ...] = (*_WORKLOADS, *_TESTS)
     #: extras of the project itself
     extras: str = ""
-    #: what a candidate can be, see :class:`benchmarks.validate.candidates.Candidate`
-    kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version", "stock")
+    #: whether it is a distribution; the standard library comes with Python
+    installed: bool = True
     #: of :data:`benchmarks.backends.SERVICES`, if only benchmarks of that one are its own
     service: str = ""
     #: a major version, and how releases before it are run
     older: tuple[int, Project] | None = None
-
-    @property
-    def installed(self) -> bool:
-        """Whether it is a distribution; the standard library comes with Python."""
-        return "version" in self.kinds
 
     @property
     def requirement(self) -> str:
@@ -196,7 +191,7 @@ GLANCE = _glance("33", "native", older=(33, _glance("32", "eventlet")))
 
 CPYTHON = Project(
     name="cpython",
-    # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
+    # Of the environment's site-packages; a .pth file puts it on the path.
     package="cpython-candidate",
     suites=("conformance-native", "conformance-green", "cpython-native", "cpython-green", "oslo-native"),
     modes=("native", "eventlet"), benchmarks=("processes",),
@@ -204,7 +199,7 @@ CPYTHON = Project(
         "processes/output-popen-16MiB", "processes/output-popen-200MiB", "processes/input-popen-16MiB",
         "processes/true", "processes/late-exit", "processes/wait",
     ),
-    kinds=("diff", "module", "stock"),
+    installed=False,
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The report of a validation: one HTML file that needs no other, and in short as markdown, for a review."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import fastio
@@ -11,7 +11,7 @@ from benchmarks.harness.page import Code, Folded, Notes, Part, Plot, Section, Te
 from fastio.tables import Table
 
 from . import tables
-from .outcome import Outcome, PythonOutcome
+from .outcome import Outcome
 
 #: A comment that lists more is not read; the report has all of them.
 MOST = 40
@@ -26,7 +26,7 @@ def html(outcome: Outcome, plots: Sequence[Plot]) -> str:
     sections = [
         *map(_section, tables.found(outcome)),
         Section("What the tests say", _folded(tables.tracebacks(outcome))),
-        Section("The benchmarks' figures", shown + [part for each in outcome.pythons for part in _cases(each)]),
+        Section("The benchmarks' figures", shown + _cases(outcome)),
         Section("How this was made", [
             *_made(outcome),
             *_folded([*_packages(outcome), *_candidate(outcome)]),
@@ -49,16 +49,7 @@ def markdown(outcome: Outcome) -> str:
 def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
     tone = "bad" if failures else "good" if tables.was_run(outcome) else ""
     judgement = Text(tables.headline(outcome), tone)
-    return [
-        judgement,
-        Notes(
-            [
-                *tables.environments(outcome),
-                *tables.verdicts(outcome),
-                *failures,
-            ]
-        ),
-    ]
+    return [judgement, Notes([*tables.environments(outcome), *tables.verdicts(outcome), *failures])]
 
 
 def _made(outcome: Outcome) -> list[Part]:
@@ -79,23 +70,16 @@ def _folded(texts: Iterable[tuple[str, str]]) -> list[Part]:
     return [Folded(heading, [Code(text)]) for heading, text in texts]
 
 
-def _cases(each: PythonOutcome) -> list[Part]:
-    if each.benchmarks is None or not each.benchmarks.cases:
+def _cases(outcome: Outcome) -> list[Part]:
+    if outcome.benchmarks is None or not outcome.benchmarks.cases:
         return []
-    shown = map(cases.table, each.benchmarks.cases)
-    parts = [Table(table.title, table.head, table.rows, table.notes) for table in shown]
-    return [Folded(f"Each benchmark in full, Python {each.python.version}", parts)]
+    return [Folded("Each benchmark in full", [cases.table(case) for case in outcome.benchmarks.cases])]
 
 
-def _packages(outcome: Outcome) -> list[tuple[str, str]]:
-    return [
-        (
-            f"What is installed: Python {each.python.version}, {variant.name}",
-            "\n".join(f"{name}=={version}" for name, version in variant.environment.versions().items()),
-        )
-        for each in outcome.pythons
-        for variant in each.variants
-    ]
+def _packages(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    for variant in outcome.variants:
+        versions = variant.environment.versions().items()
+        yield f"What is installed: {variant.name}", "\n".join(f"{name}=={version}" for name, version in versions)
 
 
 def _candidate(outcome: Outcome) -> list[tuple[str, str]]:

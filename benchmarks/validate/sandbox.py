@@ -15,7 +15,6 @@ import getpass
 import os
 import platform
 import pwd
-import resource
 import shutil
 import struct
 import subprocess
@@ -29,20 +28,18 @@ from benchmarks.harness.worker import CACHE_VARIABLE
 from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.runner import Launcher
 
-from .environments import CANDIDATE, FASTIO, STOCK, Variant
+from .environments import Variant
 from .errors import ValidateError
 
 AUTO, BUBBLEWRAP, NONE = "auto", "bubblewrap", "none"
 ALLOWED = (AUTO, BUBBLEWRAP, NONE)
-#: User ids where root validates, one for each variant so that none uses up another one's processes, and one for all.
-UIDS = {STOCK: 59_990, CANDIDATE: 59_991, FASTIO: 59_992, "": 59_993}
+#: The user's id in it.
+UID = 59_990
 USER = HOST = "isolated"
 #: Seconds for a trial.
 TRIAL_LIMIT = 60
 #: Bytes of ``/tmp`` and of ``/dev/shm``.
 TEMPORARY = 2 << 30
-#: What each process may use, by the options of prlimit(1); the number of processes is that of a user.
-LIMITS = {"as": 8 << 30, "nproc": 4096, "fsize": 2 << 30, "cpu": 3600, "core": 0}
 
 #: Of the system; a link stays one.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -99,18 +96,18 @@ class Isolation:
         return {"used": used, "version": version, "reason": self.reason}
 
 
-def choose(asked: str, pythons: Sequence[Python]) -> Isolation:
+def choose(asked: str, python: Python) -> Isolation:
     """The isolation that is asked for.
 
     :param asked: one of :data:`ALLOWED`
-    :param pythons: that the environments are made of
-    :raises ValidateError: if it is ``bubblewrap``, and that is not possible here, or if a Python cannot be shown
+    :param python: that the environments are made of
+    :raises ValidateError: if it is ``bubblewrap``, and that is not possible here, or if the Python cannot be shown
         without more than itself
     """
     if asked == NONE:
         return Isolation(reason="--isolation none was asked for")
     try:
-        return Isolation(Bubblewrap(pythons))
+        return Isolation(Bubblewrap(python))
     except Refused as refused:
         if asked == AUTO:
             return Isolation(reason=str(refused))
@@ -131,7 +128,7 @@ def user_name() -> str:
 class Bubblewrap:
     """bwrap(1), and what all of its sandboxes have in common."""
 
-    def __init__(self, pythons: Sequence[Python]) -> None:
+    def __init__(self, python: Python) -> None:
         """
         :raises Refused: if bubblewrap is not installed, or this kernel, container or user may not use it
         :raises ValidateError: as :func:`choose`
@@ -140,16 +137,15 @@ class Bubblewrap:
             raise Refused("bwrap is not installed (apt-get install bubblewrap)")
         if platform.machine() not in _KEYRING_CALLS:
             raise Refused(f"on {platform.machine()} keyrings cannot be kept from it")
-        executables = [sys.executable, *(python.path for python in pythons)]
-        prefixes = {Path(sys.prefix), Path(sys.base_prefix), *(Path(python.prefix) for python in pythons)}
-        prefixes |= {_prefix(Path(os.path.realpath(each))) for each in executables}
+        prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(python.prefix)}
+        prefixes |= {_prefix(Path(os.path.realpath(each))) for each in (sys.executable, python.path)}
         packages = {Path(each) for each in sys.path if Path(each).name in ("site-packages", "dist-packages")}
         self._code = [*(ROOT / part for part in _CODE), *(part for each in sorted(prefixes) for part in _parts(each))]
         self._code += sorted(each for each in packages if each.is_dir() and not any(map(each.is_relative_to, _SYSTEM)))
         done = self._try(["bwrap", "--version"])
         #: as in ``bubblewrap 0.8.0``
         self.version = done.stdout.strip() or "bubblewrap"
-        with self.command(["true"], UIDS[""], Path("/")) as (command, descriptors):
+        with self.command(["true"], Path("/")) as (command, descriptors):
             done = self._try(command, pass_fds=descriptors)
         if done.returncode:
             said = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
@@ -167,28 +163,26 @@ class Bubblewrap:
 
     @contextlib.contextmanager
     def command(
-        self, command: Sequence[str], uid: int, directory: Path, readable: Sequence[Path] = (),
-        writable: Sequence[Path] = (),
-    ) -> Iterator[tuple[list[str], list[int]]]:  # fmt: skip
+        self, command: Sequence[str], directory: Path, readable: Sequence[Path] = (), writable: Sequence[Path] = ()
+    ) -> Iterator[tuple[list[str], list[int]]]:
         """The command that runs a command in a sandbox, and the descriptors that it needs.
 
-        :param uid: of the process
         :param directory: that it runs in
         """
-        user = ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
+        user = ["--unshare-user", "--uid", str(UID), "--gid", str(UID)]
         become: list[str] = []
         if os.getuid() == 0:
             # What it takes to become another user is lost with that.
             user = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-            become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=-all", "--"]
+            become = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", "--"]
         seen = [*self._code, *readable]
         files = {
             "hosts": f"127.0.0.1 localhost {HOST}\n::1 localhost\n",
             "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
             # Nobody answers there, at once.
             "resolv.conf": "nameserver 127.0.0.1\n",
-            "passwd": f"root:x:0:0::/:/bin/false\n{USER}:x:{uid}:{uid}::/tmp:/bin/sh\n",
-            "group": f"root:x:0:\n{USER}:x:{uid}:\n",
+            "passwd": f"root:x:0:0::/:/bin/false\n{USER}:x:{UID}:{UID}::/tmp:/bin/sh\n",
+            "group": f"root:x:0:\n{USER}:x:{UID}:\n",
         }
         with contextlib.ExitStack() as stack:
             descriptors = {name: _memory(stack, text.encode()) for name, text in files.items()}
@@ -196,9 +190,9 @@ class Bubblewrap:
             own = [part for name, fd in descriptors.items()
                    for part in ("--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}")]  # fmt: skip
             yield [
-                "prlimit", *_limits(), "choom", "-n", "1000", "--", "bwrap", "--die-with-parent", "--new-session",
-                "--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
-                "--hostname", HOST, *user, *_system(), *own, *_parents([*seen, *writable]),
+                "bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-net",
+                "--unshare-uts", "--unshare-cgroup-try", "--hostname", HOST, *user, *_system(), *own,
+                *_parents([*seen, *writable]),
                 *_each("--ro-bind", seen), *_each("--bind", writable), "--remount-ro", "/",
                 "--seccomp", str(filtering), "--chdir", str(directory), "--", *become, *command,
             ], [*descriptors.values(), filtering]  # fmt: skip
@@ -209,7 +203,6 @@ class SandboxLauncher(Launcher):
 
     def __init__(self, sandboxes: Bubblewrap, *variants: Variant) -> None:
         self._sandboxes = sandboxes
-        self._uid = UIDS[variants[0].name if len(variants) == 1 else ""]
         self._environments = [each.environment.directory for each in variants]
 
     def start(
@@ -218,9 +211,9 @@ class SandboxLauncher(Launcher):
     ) -> subprocess.Popen[bytes]:  # fmt: skip
         if os.getuid() == 0:
             for place in writable:
-                os.chown(place, self._uid, self._uid, follow_symlinks=False)
+                os.chown(place, UID, UID, follow_symlinks=False)
         seen = [*self._environments, *readable]
-        with self._sandboxes.command(command, self._uid, directory, seen, writable) as (whole, descriptors):
+        with self._sandboxes.command(command, directory, seen, writable) as (whole, descriptors):
             return subprocess.Popen(
                 whole, cwd="/", env=environment(env), start_new_session=True, pass_fds=descriptors, umask=0o022,
                 **options,
@@ -275,12 +268,6 @@ def _parts(prefix: Path) -> list[Path]:
             "a Python that is installed in a separate directory; --isolation none does without it"
         )
     return [prefix / part for part in _INSTALLATION if (prefix / part).exists()]
-
-
-def _limits() -> Iterator[str]:
-    for name, most in LIMITS.items():
-        _, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))
-        yield f"--{name}={most if hard == resource.RLIM_INFINITY else min(most, hard)}"
 
 
 def _system() -> Iterator[str]:

@@ -139,6 +139,25 @@ class Compared:
         worse = [f"{each.test}: {each.stock.outcome} -> {each.patched.outcome}" for each in self.found(WORDS["worse"])]
         return [f"{self.variant}: {self.name}: {line}" for line in worse + self.comparison.faults]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        comparison = self.comparison
+        runs = {"stock": comparison.stock, "run": comparison.patched}
+        return {
+            "name": self.name,
+            "variant": self.variant,
+            "unavailable": comparison.unavailable,
+            **{
+                name: None if run is None else {**dataclasses.asdict(run), "counts": run.counts()}
+                for name, run in runs.items()
+            },
+            "differences": [
+                {**dataclasses.asdict(found), "verdict": self.verdict(found)} for found in comparison.differences
+            ],
+            "faults": comparison.faults,
+            "failures": self.failures(),
+        }
+
 
 #: Suites of all that a package has, which differs between its releases: the start of their names, and the package.
 _PACKAGED = {"glance_store": "glance_store", "openstacksdk": "openstack"}
@@ -199,12 +218,12 @@ class Runners:
 
 
 def check_used(project: Project, candidate: Candidate, variant: Variant, launcher: Launcher) -> None:
-    """Check that a diff or a module changes what at least one suite or benchmark of the project imports.
+    """Check that a diff changes what at least one suite or benchmark of the project imports.
 
     :param launcher: runs what imports it
     :raises UnusedError: that names what it changes, if it does not
     """
-    if candidate.kind not in ("diff", "module"):
+    if candidate.kind != "diff":
         return
     imported: set[str] = set()
     for name in project.suites:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
@@ -22,7 +22,7 @@ from fastio.tables import Table
 
 from .environments import Variant
 from .measurements import Row
-from .outcome import Outcome, PythonOutcome
+from .outcome import Outcome
 from .suites import MOST_CONFIRMED, WORDS, Compared
 
 #: Files of a variant that a table names; of more it says how many there are.
@@ -41,32 +41,26 @@ def found(outcome: Outcome) -> list[Table]:
 
 def variants(outcome: Outcome) -> Table:
     """What was compared."""
-    head = ["Python", "variant", outcome.project.name, "files that are not stock's"]
-    rows = [
-        [each.python.version, variant.name, variant.version, _files(variant.changed)]
-        for each in outcome.pythons
-        for variant in each.variants
-    ]
+    head = ["variant", outcome.project.name, "files that are not stock's"]
+    rows = [[each.name, each.version, _files(each.changed)] for each in outcome.variants]
     return Table("What was compared", head, rows)
 
 
-def _files(names: Sequence[str]) -> str:
+def _files(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= FEW_FILES else f"{len(names)} files"
 
 
 def suites(outcome: Outcome) -> Table:
     """A line for each run of a suite."""
-    head = ["Python", "suite", "variant", "tests", *(heading for heading, _ in COUNTED), *WORDS.values(), "result"]
+    head = ["suite", "variant", "tests", *(heading for heading, _ in COUNTED), *WORDS.values(), "result"]
     rows = []
-    for each in outcome.pythons:
-        stock_shown = set()
-        for compared in each.suites:
-            place = [each.python.version, compared.name]
-            comparison = compared.comparison
-            if comparison.stock is not None and compared.name not in stock_shown:
-                stock_shown.add(compared.name)
-                rows.append([*place, "stock", *outcomes_of(comparison.stock), *[""] * (len(WORDS) + 1)])
-            rows.append([*place, compared.variant, *_judged(compared)])
+    stock_shown = set()
+    for compared in outcome.suites:
+        stock = compared.comparison.stock
+        if stock is not None and compared.name not in stock_shown:
+            stock_shown.add(compared.name)
+            rows.append([compared.name, "stock", *outcomes_of(stock), *[""] * (len(WORDS) + 1)])
+        rows.append([compared.name, compared.variant, *_judged(compared)])
     return Table("Suites", head, rows)
 
 
@@ -87,18 +81,16 @@ def _no_worse(run: Run | None) -> str:
 
 def differences(outcome: Outcome) -> Table:
     """A line for each test whose outcome is not stock's, what newly fails first."""
-    head = ["", "Python", "variant", "suite", "test", "stock", "here", "alone, stock", "alone, here", "says"]
-    rows = []
-    for word in WORDS.values():
-        for each in outcome.pythons:
-            for compared in each.suites:
-                for found in compared.found(word):
-                    rows.append([
-                        word, each.python.version, compared.variant, compared.name, short(found.test),
-                        found.stock.outcome, found.patched.outcome,
-                        joined(found.stock_alone), joined(found.patched_alone),
-                        _says(found.patched),
-                    ])  # fmt: skip
+    head = ["", "variant", "suite", "test", "stock", "here", "alone, stock", "alone, here", "says"]
+    rows = [
+        [
+            word, compared.variant, compared.name, short(found.test), found.stock.outcome, found.patched.outcome,
+            joined(found.stock_alone), joined(found.patched_alone), _says(found.patched),
+        ]
+        for word in WORDS.values()
+        for compared in outcome.suites
+        for found in compared.found(word)
+    ]  # fmt: skip
     notes = [
         f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well (which "
         f"{MOST_CONFIRMED} tests of a suite at most are given).",
@@ -115,35 +107,28 @@ def _says(outcome: TestOutcome) -> str:
 
 
 def benchmarks(outcome: Outcome) -> Table:
-    """A line for each row of a benchmark but stock's, with both figures."""
-    found = [(each, row) for each in outcome.pythons if each.benchmarks is not None for row in each.rows]
-    made = against_stock([(each.benchmarks.case(row.case).title, row) for each, row in found if each.benchmarks])
-    noise = sum(row.verdict.startswith("noise") for _, row in found)
-    late = "by how much a greenlet that wants to run every millisecond is late"
-    if outcome.project.service:
-        late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
-    notes = [
-        f"{noise} of {len(found)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "
-        "95 % interval of the ratio; the verdict is by a rank test at p < 0.01 and an interval beyond ±3 %.",
-        f"Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is {late}.",
-    ]
-    lines = [[each.python.version, *line] for (each, _), line in zip(found, made.rows, strict=True)]
-    return Table("Benchmarks", ["Python", *made.head], lines, notes)
-
-
-def against_stock(rows: Sequence[tuple[str, Row]]) -> Table:
-    """A line for each of these rows, given with the title of its benchmark, with stock's figures and its own."""
-    known = (heading for _, row in rows for heading, figures in row.figures.items() if figures != (None, None))
+    """A line for each row of a benchmark but stock's, with stock's figures and its own."""
+    rows = outcome.rows
+    known = (heading for row in rows for heading, figures in row.figures.items() if figures != (None, None))
     used = list(dict.fromkeys(known))
     head = ["benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
     lines = [
         [
-            f"{title} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
+            f"{row.title} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
             str(row.better) if row.better else EMPTY, _verdict(row), *(_pair(row, heading) for heading in used),
         ]
-        for title, row in rows
+        for row in rows
     ]  # fmt: skip
-    return Table("Against stock", head, lines)
+    noise = sum(row.verdict.startswith("noise") for row in rows)
+    late = "by how much a greenlet that wants to run every millisecond is late"
+    if outcome.project.service:
+        late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
+    notes = [
+        f"{noise} of {len(rows)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "
+        "95 % interval of the ratio; the verdict is by a rank test at p < 0.01 and an interval beyond ±3 %.",
+        f"Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is {late}.",
+    ]
+    return Table("Benchmarks", head, lines, notes)
 
 
 def _verdict(row: Row) -> str:
@@ -159,16 +144,15 @@ def _pair(row: Row, heading: str) -> str:
 
 def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """What each test that newly fails says: a heading and the text."""
-    for each in outcome.pythons:
-        for compared in each.suites:
-            for found in compared.found(WORDS["worse"]):
-                place = f"Python {each.python.version}, {compared.variant}, {compared.name}"
-                yield f"{found.test} ({place}): {found.stock.outcome} → {found.patched.outcome}", found.patched.detail
+    for compared in outcome.suites:
+        for found in compared.found(WORDS["worse"]):
+            place = f"{compared.variant}, {compared.name}"
+            yield f"{found.test} ({place}): {found.stock.outcome} → {found.patched.outcome}", found.patched.detail
 
 
 def was_run(outcome: Outcome) -> bool:
     """Whether there is anything to judge."""
-    return any(each.rows or each.suites for each in outcome.pythons)
+    return bool(outcome.rows or outcome.suites)
 
 
 def headline(outcome: Outcome) -> str:
@@ -186,16 +170,14 @@ def headline(outcome: Outcome) -> str:
 def environments(outcome: Outcome) -> list[str]:
     """How the sides differ beside what is compared, a line each; or that they do not. How all of them ran is last."""
     found = []
-    for each in outcome.pythons:
-        stock, *others = each.variants
-        for variant in others:
-            packages = differing("", _packages(outcome, stock), _packages(outcome, variant))
-            if packages:
-                what = ", ".join(line.strip() for line in packages)
-                found.append(f"{variant.name} (Python {each.python.version}): other packages than stock: {what}")
+    stock, *others = outcome.variants
+    for variant in others:
+        packages = differing("", _packages(outcome, stock), _packages(outcome, variant))
+        if packages:
+            what = ", ".join(line.strip() for line in packages)
+            found.append(f"{variant.name}: other packages than stock: {what}")
     candidate = outcome.candidate
-    installed = candidate is not None and candidate.kind not in ("diff", "module", "stock")
-    ran = outcome.isolation.line(candidate is not None, installed)
+    ran = outcome.isolation.line(candidate is not None, candidate is not None and candidate.kind == "version")
     return [*(found or ["environments: the same Python and packages"]), ran]
 
 
@@ -208,36 +190,32 @@ def _packages(outcome: Outcome, variant: Variant) -> dict[str, str]:
 
 def verdicts(outcome: Outcome) -> list[str]:
     """A line for each variant: how many of its tests and of its benchmarks are not what stock's are."""
-    return [
-        f"{variant.name} (Python {each.python.version}): {_tests(each, variant.name)}; {_rows(each, variant.name)}"
-        for each in outcome.pythons
-        for variant in each.variants[1:]
-    ]
+    return [f"{each.name}: {_tests(outcome, each.name)}; {_rows(outcome, each.name)}" for each in outcome.variants[1:]]
 
 
-def _tests(each: PythonOutcome, variant: str) -> str:
-    own = [compared for compared in each.suites if compared.variant == variant]
+def _tests(outcome: Outcome, variant: str) -> str:
+    own = [compared for compared in outcome.suites if compared.variant == variant]
     if not own:
         return "no suites"
     counts = {word: sum(len(compared.found(word)) for compared in own) for word in WORDS.values()}
     return "tests: " + (", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no difference")
 
 
-def _rows(each: PythonOutcome, variant: str) -> str:
+def _rows(outcome: Outcome, variant: str) -> str:
     # A verdict may go on: noise (within 3 %), FAILED: exit status 1.
-    words = Counter(re.split(r"[ :]", row.verdict)[0] for row in each.rows if row.variant == variant)
+    words = Counter(re.split(r"[ :]", row.verdict)[0] for row in outcome.rows if row.variant == variant)
     return "benchmarks: " + ", ".join(f"{words[word]} {word}" for word in words) if words else "no benchmarks"
 
 
 def title(outcome: Outcome) -> str:
-    stock = outcome.pythons[0].variants[0]
     what = "fastio" if outcome.candidate is None else outcome.candidate.name
-    return f"{what} against {outcome.project.name} {stock.version}"
+    return f"{what} against {outcome.project.name} {outcome.variants[0].version}"
 
 
 def machine_line(outcome: Outcome) -> str:
     machine = outcome.machine
     return (
-        f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / (1 << 30):.0f} GiB; "
-        f"{machine['distribution']}, Linux {machine['kernel']}; {outcome.started}"
+        f"Python {outcome.python.version}; {machine['processor']}, {machine['usable_threads']} threads, "
+        f"{machine['memory'] / (1 << 30):.0f} GiB; {machine['distribution']}, Linux {machine['kernel']}; "
+        f"{outcome.started}"
     )

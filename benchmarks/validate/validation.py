@@ -4,9 +4,7 @@ import argparse
 import datetime
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.harness import machine, page
 from benchmarks.harness.engine import Options
@@ -20,9 +18,8 @@ from . import candidates, junit, measurements, measuring, projects, report, sand
 from .candidates import Candidate
 from .environments import Builder, Variant
 from .errors import ValidateError
-from .outcome import Outcome, PythonOutcome
+from .outcome import Outcome
 from .projects import Project
-from .state import State, key
 from .suites import MOST_CONFIRMED, Compared, Runners, check_used
 
 
@@ -38,19 +35,14 @@ class Validation:
         self._screen = screen
         self._project: Project = projects.find(options.project, options.stock)
         self._candidate = _candidate(options)
-        if self._candidate is not None and self._candidate.kind not in self._project.kinds:
-            raise ValidateError(
-                f"--candidate {options.candidate} is a {self._candidate.kind}; "
-                f"for {self._project.name} allowed are: {', '.join(self._project.kinds)}"
-            )
         if self._candidate and self._candidate.kind == "version":
-            _check_runs_alike(self._project, self._candidate.text)
+            _check_release(self._project, self._candidate.text)
         if self._candidate is None and options.no_fastio:
             raise ValidateError("--no-fastio without --candidate or --git leaves nothing to compare with stock")
-        self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
+        self._python: Python = pythons.find(options.python)
         self._suites = self._project.choose_suites(_names(options.suite))
         self._cases = self._project.choose_cases(_names(options.benchmarks))
-        self._isolation = sandbox.choose(options.isolation, self._pythons)
+        self._isolation = sandbox.choose(options.isolation, self._python)
 
     def run(self) -> Outcome:
         """Do all of it, and write the reports.
@@ -62,43 +54,30 @@ class Validation:
             self._screen.say(f"the candidate is {self._candidate.text}")
         if self._isolation.sandbox is None:
             self._screen.say(f"there is no sandbox: {self._isolation.reason}")
-        outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now(), self._isolation)
-        built = [(python, self._build(python)) for python in self._pythons]
-        directory = options.results / f"validate-{self._name()}-{self._key(built, outcome.machine)}"
-        state = State(directory / "state", options.fresh)
-        if state.resumed:
-            self._screen.say(f"going on with what {directory} has; --fresh starts anew")
-        for python, variants in built:
-            outcome.pythons.append(PythonOutcome(python, variants))
-            self._run_suites(outcome.pythons[-1], state)
-        for each in outcome.pythons:
-            self._measure(each, state)
-        self._write(outcome, directory)
-        state.finish()
+        started = datetime.datetime.now().astimezone()
+        stock, *others = variants = self._build()
+        outcome = Outcome(
+            self._project, self._candidate, self._given, machine.describe(), started.isoformat(timespec="seconds"),
+            self._isolation, self._python, variants,
+        )  # fmt: skip
+        runners = Runners(options.limit, options.match, self._isolation)
+        sides = Sides(runners, self._screen, options.jobs, most=MOST_CONFIRMED)
+        outcome.suites = [Compared(each) for each in sides.compare(self._suites, stock, others, not options.match)]
+        if self._cases:
+            launcher = self._isolation.launcher(*variants)
+            measured = Options(rounds=options.rounds, size=options.size)
+            outcome.benchmarks = measuring.run(launcher, self._cases, variants, self._project.modes, measured)
+            outcome.rows = measurements.rows(outcome.benchmarks)
+        what = self._candidate.name if self._candidate else "fastio"
+        name = re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._project.name}-{what}")
+        self._write(outcome, options.results / f"validate-{name}-{started:%Y%m%dT%H%M%S}")
         return outcome
 
-    def _name(self) -> str:
-        what = self._candidate.name if self._candidate else "fastio"
-        return re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._project.name}-{what}")
-
-    def _key(self, built: Sequence[tuple[Python, list[Variant]]], described: dict[str, Any]) -> str:
-        options = self._options
-        return key({
-            "candidate": self._candidate.digest if self._candidate else "",
-            "machine": [described.get(name) for name in machine.STABLE],
-            "environments": [
-                (python.path, python.version, [(each.name, each.environment.versions()) for each in variants])
-                for python, variants in built
-            ],
-            "suites": self._suites, "cases": [f"{suite}/{case.name}" for suite, case in self._cases],
-            "options": [options.match, options.limit, options.rounds, options.size, bool(self._isolation.sandbox)],
-        })  # fmt: skip
-
-    def _build(self, python: Python) -> list[Variant]:
+    def _build(self) -> list[Variant]:
         """Stock, the candidate and fastio, those of them that are asked for."""
         candidate = self._candidate
         options = self._options
-        builder = Builder(self._project, options.stock, python, options.cache, self._screen.say)
+        builder = Builder(self._project, options.stock, self._python, options.cache, self._screen.say)
         if options.refresh:
             builder.forget()
         stock = builder.stock()
@@ -111,39 +90,23 @@ class Validation:
             found.append(builder.fastio(stock))
         return found
 
-    def _run_suites(self, outcome: PythonOutcome, state: State) -> None:
-        options = self._options
-        runners = Runners(options.limit, options.match, self._isolation)
-        place = outcome.place
-        sides = Sides(runners, self._screen, options.jobs, kept=state, place=place, most=MOST_CONFIRMED)
-        stock, *others = outcome.variants
-        found = sides.compare(self._suites, stock, others, whole=not options.match)
-        outcome.suites = [Compared(comparison) for comparison in found]
-
-    def _measure(self, outcome: PythonOutcome, state: State) -> None:
-        if not self._cases:
-            return
-        options = Options(rounds=self._options.rounds, size=self._options.size)
-        asked = (self._cases, outcome.variants, self._project.modes, options, state, outcome.place)
-        if self._isolation.sandbox is None:
-            outcome.benchmarks = measurements.run(*asked)
-        else:
-            outcome.benchmarks = measuring.run(self._isolation.launcher(*outcome.variants), *asked)
-        outcome.rows = measurements.rows(outcome.benchmarks)
-
     def _write(self, outcome: Outcome, directory: Path) -> None:
-        (directory / "raw.json").write_text(json.dumps(outcome.to_dict(), indent=1, default=str) + "\n")
-        plots = [plot for each in outcome.pythons for plot in _plots(each)]
-        summary, page_file = directory / "summary.md", directory / "report.html"
-        page.write(summary, report.markdown(outcome))
-        page.write(page_file, report.html(outcome, plots))
-        page.write(directory / "junit.xml", junit.xml(outcome))
+        directory.mkdir(parents=True, exist_ok=True)
+        written = {
+            "raw.json": json.dumps(outcome.to_dict(), indent=1, default=str) + "\n",
+            "summary.md": report.markdown(outcome),
+            "report.html": report.html(outcome, _plots(outcome)),
+            "junit.xml": junit.xml(outcome),
+        }
+        for name, text in written.items():
+            page.write(directory / name, text)
         # The judgement stands last: that is what is seen.
         for table in reversed(tables.found(outcome)):
             self._screen.table(table)
         for line in [*tables.environments(outcome), *tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
-        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page_file}\n{summary}")
+        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}")
+        self._screen.say(f"{directory / 'report.html'}\n{directory / 'summary.md'}")
 
 
 def _candidate(options: argparse.Namespace) -> Candidate | None:
@@ -153,7 +116,9 @@ def _candidate(options: argparse.Namespace) -> Candidate | None:
     return candidates.parse(options.candidate) if options.candidate else None
 
 
-def _check_runs_alike(project: Project, release: str) -> None:
+def _check_release(project: Project, release: str) -> None:
+    if not project.installed:
+        raise ValidateError(f"--candidate {release}: for {project.name} a diff and stock are allowed")
     if projects.find(project.name, release) != project:
         newest = projects.find(project.name)
         assert newest.older is not None
@@ -163,20 +128,14 @@ def _check_runs_alike(project: Project, release: str) -> None:
         )
 
 
-def _plots(each: PythonOutcome) -> list[Plot]:
+def _plots(outcome: Outcome) -> list[Plot]:
     """One picture for each benchmark; none where matplotlib is not installed."""
-    if each.benchmarks is None:
-        return []
     try:
         from benchmarks.report import pictures
     except ImportError:
         return []
-    made = map(pictures.of_case, each.benchmarks.cases)
+    made = map(pictures.of_case, outcome.benchmarks.cases if outcome.benchmarks else [])
     return [plot for plot in made if plot is not None]
-
-
-def _now() -> str:
-    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def _names(text: str) -> list[str]:

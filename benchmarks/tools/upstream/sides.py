@@ -1,6 +1,5 @@
 """Runs suites on several sides. The first one is stock, and each other side is compared with it test by test."""
 
-import dataclasses
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,34 +35,20 @@ class Runs(Protocol):
     def run(self, name: str, side: Any, **options: Any) -> Run: ...
 
 
-class Kept:
-    """Keeps what has been done: this one nothing, and :class:`benchmarks.validate.state.State` on disk."""
-
-    def load(self, name: str) -> Any:
-        """What was saved under a name; None if nothing was."""
-
-    def save(self, name: str, data: Any) -> None:
-        """Save plain data."""
-
-
 class Sides:
     """Runs suites and compares."""
 
     def __init__(
-        self, runs: Runs, screen: Screen, jobs: int, *, kept: Kept | None = None, place: str = "",
-        most: int | None = None,
+        self, runs: Runs, screen: Screen, jobs: int, *, most: int | None = None
     ) -> None:  # fmt: skip
         """
         :param jobs: suites that run side by side, of those that bear it
-        :param place: prefix of the names under which results are kept
         :param most: how many differences of a suite are run again alone, those that look worse first, the others as
             well; by default all of those that look worse. The rest is believed
         """
         self._runs = runs
         self._screen = screen
         self._jobs = jobs
-        self._kept = kept or Kept()
-        self._place = place
         self._most = most
         #: set after an interruption, which only the main thread hears of
         self._stop = threading.Event()
@@ -106,25 +91,17 @@ class Sides:
         return found
 
     def _run(self, name: str, side: Side) -> Run | str:
-        """The run, which may have been made before; or why there is none."""
-        key = f"{self._place}/{name}-{side.name}"
-        kept = self._kept.load(key)
-        if kept is None:
-            label = f"{self._place} {name} {side.name}".strip()
+        """The run, or why there is none."""
 
-            def progress(done: int, total: int) -> None:
-                if self._stop.is_set():
-                    raise KeyboardInterrupt
-                self._screen.progress(label, done, total)
+        def progress(done: int, total: int) -> None:
+            if self._stop.is_set():
+                raise KeyboardInterrupt
+            self._screen.progress(f"{name} {side.name}", done, total)
 
-            try:
-                kept = dataclasses.asdict(self._runs.run(name, side, progress=progress))
-            except (SuiteError, Unavailable) as error:
-                kept = {"failed": str(error)}
-            self._kept.save(key, kept)
-        if "failed" in kept:
-            return kept["failed"]
-        return Run(**{**kept, "tests": {test: Outcome(**each) for test, each in kept["tests"].items()}})
+        try:
+            return self._runs.run(name, side, progress=progress)
+        except (SuiteError, Unavailable) as error:
+            return str(error)
 
     def _compare(
         self, comparison: Comparison, stock: Side, other: Side, ran: dict[tuple[str, str], Run | str], whole: bool

@@ -25,7 +25,7 @@ class Validate:
         self.said = ""
         raw = self.run(0, "--suite", "none", "--benchmarks", "none", network=True)
         #: of stock
-        self.version = raw["pythons"][0]["variants"][0]["version"]
+        self.version = raw["variants"][0]["version"]
         #: the release's source tree
         self.source = ROOT / "build" / "validate" / "sources" / f"{project}-{self.version}"
         if project == "cpython":

@@ -58,8 +58,7 @@ def test_a_copy(tmp_path):
     assert (source.site_packages / "package" / "__init__.py").read_text() == "a = 1\n"
 
 
-@pytest.mark.parametrize("program", ["uv", "pip"])
-def test_nothing_is_imported_from_where_the_command_is_started(tmp_path, monkeypatch, program):
+def test_nothing_is_imported_from_where_the_command_is_started(tmp_path, monkeypatch):
     """It may be the candidate's tree, and an installer runs outside of the sandbox."""
     asked = []
 
@@ -68,9 +67,8 @@ def test_nothing_is_imported_from_where_the_command_is_started(tmp_path, monkeyp
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(environments.subprocess, "run", run)
-    monkeypatch.setattr(environments.shutil, "which", lambda name: name if name == program else None)
     monkeypatch.chdir(tmp_path)
-    environments.install(Environment(tmp_path), ["install", "eventlet"])
+    environments.install(Environment(tmp_path), ["eventlet"])
     assert [each["cwd"] for each in asked] == [ROOT]
 
 
@@ -94,14 +92,11 @@ def has_candidate(variant, *options):
 def test_candidates_for_the_standard_library(builder, tmp_path):
     before = {"Lib/subprocess.py": SUBPROCESS, "Lib/test/test_subprocess.py": "not that one\n", "Misc/NEWS": "news\n"}
     after = {"Lib/subprocess.py": MARKED, "Lib/test/test_subprocess.py": "nor that\n", "Misc/NEWS": "newer\n"}
-    write(tmp_path, {"my.diff": diff_of(before, after), "subprocess.py": MARKED, "no_such_module.py": ""})
+    write(tmp_path, {"my.diff": diff_of(before, after)})
     stock = builder.stock()
     assert not has_candidate(stock)
-    for name in ("my.diff", "subprocess.py"):
-        candidate = builder.candidate(stock, candidates.parse(str(tmp_path / name)))
-        assert candidate.changed == ["cpython-candidate/subprocess.py"]
-        assert has_candidate(candidate) and has_candidate(candidate, "-I")
-    with pytest.raises(ValidateError, match="the standard library has no no_such_module.py"):
-        builder.candidate(stock, candidates.parse(str(tmp_path / "no_such_module.py")))
+    candidate = builder.candidate(stock, candidates.parse(str(tmp_path / "my.diff")))
+    assert candidate.changed == ["cpython-candidate/subprocess.py"]
+    assert has_candidate(candidate) and has_candidate(candidate, "-I")
     with pytest.raises(ValidateError, match="--stock 3.12.1: what cpython is compared with is the Python of --python"):
         projects.at_release(projects.CPYTHON, "3.12.1")

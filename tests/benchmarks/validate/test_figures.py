@@ -1,5 +1,7 @@
 """The tables of what fastio's own candidates gain."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from benchmarks.harness import keep, summaries
@@ -48,19 +50,13 @@ def test_a_table():
     assert "9 rounds" in table.notes[1]
 
 
-def test_a_summary_is_kept(tmp_path, monkeypatch):
+def test_a_summary_is_kept(monkeypatch):
     (name, (project, cases, _)), *_ = figures.MEASURED.items()
-    monkeypatch.setattr(figures, "ROOT", tmp_path)
     added = {}
     monkeypatch.setattr(keep, "add", lambda name, run, file: added.update({(file, name): run}))
-
-    def validate(arguments):
-        path = tmp_path / f"results/candidates/validate-{project}-{name}.patch-1/state/3.11/benchmarks.json"
-        rows = {f"native-{each}": STOCK for each in ("stock", "candidate", "fastio")}
-        samples.result(samples.case(rows), suite="validate").write(path)
-        return 0
-
-    monkeypatch.setattr(figures.command, "main", validate)
+    rows = {f"native-{each}": STOCK for each in ("stock", "candidate", "fastio")}
+    outcome = SimpleNamespace(benchmarks=samples.result(samples.case(rows), suite="validate"))
+    monkeypatch.setattr(figures, "validated", lambda arguments: outcome)
     figures.measure(name)
     (run,) = added.values()
     assert run.command[:3] == ["fastio", "validate", project] and cases in run.command

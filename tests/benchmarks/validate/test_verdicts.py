@@ -12,7 +12,7 @@ from benchmarks.tools.upstream.runner import Run
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import junit, measurements, projects
 from benchmarks.validate.environments import Environment, Variant
-from benchmarks.validate.outcome import Outcome, PythonOutcome
+from benchmarks.validate.outcome import Outcome
 from benchmarks.validate.sandbox import Isolation
 from benchmarks.validate.suites import Compared
 from tests.benchmarks import samples
@@ -84,19 +84,17 @@ def outcome(tmp_path):
     rows["input/slower"]["eventlet-stock"] = [0.5 + number / 10_000 for number in range(7)]
     rows["input/slower"]["eventlet-candidate"] = [0.575 + number / 10_000 for number in range(7)]
     result = samples.result(*(samples.case(variants, name=name) for name, variants in rows.items()))
-    made = PythonOutcome(PYTHON, variants, list(map(Compared, (comparison, broken, absent))), result)
-    made.rows = measurements.rows(result)
     command = ["eventlet", "--candidate", "my change.diff"]
     return Outcome(
-        projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", Isolation(), [made]
+        projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", Isolation(), PYTHON,
+        variants, list(map(Compared, (comparison, broken, absent))), result, measurements.rows(result),
     )  # fmt: skip
 
 
 def test_a_validation_that_measured_nothing_fails(outcome):
-    (each,) = outcome.pythons
     absent = samples.case({"eventlet-stock": SPREAD, "eventlet-candidate": samples.variant([], skipped="why")})
-    each.benchmarks = samples.result(absent)
-    each.rows = measurements.rows(each.benchmarks)
+    outcome.benchmarks = samples.result(absent)
+    outcome.rows = measurements.rows(outcome.benchmarks)
     assert any("skipped: why, as was every benchmark, which shows nothing" in line for line in outcome.failures())
 
 
