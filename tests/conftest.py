@@ -41,7 +41,7 @@ import pytest
 import fastio
 from fastio import config, counters
 from fastio.concurrency import budget
-from fastio.patching import hooks, patcher, registry, state
+from fastio.patching import hooks, registry, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 

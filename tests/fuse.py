@@ -132,7 +132,9 @@ class Server:
             raise Failed(errno.ENOENT, "")
         mode = stat.S_IFDIR | 0o777 if node == ROOT else stat.S_IFREG | 0o666
         size = 0 if node == ROOT else len(self._files[node])
-        return struct.pack("=QQQQQQIIIIIIIIII", node, size, -(-size // 512), 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+        return struct.pack(
+            "=QQQQQQIIIIIIIIII", node, size, -(-size // 512), 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0
+        )
 
     def _entry(self, node: int) -> bytes:
         return struct.pack("=QQQQII", node, 0, 0, 0, 0, 0) + self._attributes(node)

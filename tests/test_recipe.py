@@ -113,10 +113,13 @@ def test_a_new_library(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> 
     table = json.loads((tmp_path / "table.json").read_text())
     assert {key for key in table if key.startswith("madeup:")} == {"madeup:add", "madeup:check"}
     assert madeup(USE) == "('fixed', ('patched', 2)) ['applied', 'applied']\n2\n"
-    assert madeup("""
+    assert (
+        madeup("""
         from benchmarks.tools import supported
         print([row[-2:] for row in supported.patches_table().rows if "madeup" in row[0]])
-        """) == "[['madeup 1.2', 'madeup >= 1.0, < 2'], ['-', 'madeup >= 1.0, < 2']]\n"
+        """)
+        == "[['madeup 1.2', 'madeup >= 1.0, < 2'], ['-', 'madeup >= 1.0, < 2']]\n"
+    )
 
 
 def test_a_function_that_it_relies_on_changes(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> None:

@@ -13,7 +13,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Cache:
-    """What Swift's proxy uses of its memcache client, in the memory of one process. Times are in seconds; 0 is for ever."""
+    """The part of a memcache client that Swift's proxy uses, in memory. Times are in seconds; 0 is for ever."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, Any]] = {}

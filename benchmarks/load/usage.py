@@ -172,7 +172,7 @@ class Samples:
             return sum(of(pid, lambda process: process["disk"][index] if "disk" in process else None) for pid in pids)
 
         return Process(
-            host=host, name=name, pids=[int(pid) for pid in pids], 
+            host=host, name=name, pids=[int(pid) for pid in pids],
             cpu=sum(of(pid, lambda process: process["cpu"]) for pid in pids),
             thread=max((thread(*each) for each in threads), default=0.0),
             cores=sorted({core for process in seen for core in process["cores"]}), memory=max(memory),

@@ -379,7 +379,9 @@ def accept(findings: Sequence[Finding], read: Collection[str]) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.fingerprints", description=__doc__.splitlines()[0])
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="instead of what is installed")
-    parser.add_argument("--accept", nargs="*", metavar="FUNCTION", help="take over releases, and what somebody has read")
+    parser.add_argument(
+        "--accept", nargs="*", metavar="FUNCTION", help="take over releases, and what somebody has read"
+    )
     arguments = parser.parse_args(argv)
     found = list(published(arguments.releases) if arguments.releases else installed())
     shown = "\n".join(map(str, found))

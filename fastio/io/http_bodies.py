@@ -64,9 +64,7 @@ class BlockAdapter(HTTPAdapter):
         self.blocksize = state["blocksize"]
         super().__setstate__(dict(state))
 
-    def send(
-        self, request: Any, stream: bool = False, timeout: Any = None, *args: Any, **kwargs: Any
-    ) -> Any:
+    def send(self, request: Any, stream: bool = False, timeout: Any = None, *args: Any, **kwargs: Any) -> Any:
         body = request.body
         if not hasattr(body, "read") or isinstance(body, io.TextIOBase) or timeout is None and uploads.is_at_hand(body):
             return super().send(request, stream, timeout, *args, **kwargs)

@@ -439,7 +439,9 @@ def _look_at(names: Iterable[str]) -> list[Entry]:
 
 def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -> Report:
     """``settings`` are those that the entries are about, by default the ones in force."""
-    notes = [note for setting in registry.ON_DEMAND if setting in _STATE.asked for note in registry.demanded(setting).notes()]
+    notes = [
+        note for setting in registry.ON_DEMAND if setting in _STATE.asked for note in registry.demanded(setting).notes()
+    ]
     notes += [note for patch in registry.loaded() if patch.name in _STATE.wanted for note in patch.notes()]
     notes += config.unknown()
     return Report(entries, settings or config.effective(), Versions(_versions), holders.late_holders(), notes)

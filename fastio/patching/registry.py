@@ -1,7 +1,7 @@
 """What a patch is, and the table of all of them.
 
-A patch is a module in a library's folder in ``fastio.patches`` that declares a ``PATCH``, and a line in ``TABLE``. It is
-imported once its library is. Modules whose names begin with an underscore are shared by those of their folder.
+A patch is a module in a library's folder in ``fastio.patches`` that declares a ``PATCH``, and a line in ``TABLE``. It
+is imported once its library is. Modules whose names begin with an underscore are shared by those of their folder.
 """
 
 from __future__ import annotations

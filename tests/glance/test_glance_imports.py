@@ -19,8 +19,8 @@ from benchmarks.backends.base import HOST, ROOT
 from benchmarks.backends.glance import CONFIRMED_IDENTITY, SITE
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import KINDS, RELEASES, Service
-from fastio.io.hashing_once import SEGMENT
 from fastio.io.hashing import pool
+from fastio.io.hashing_once import SEGMENT
 from tests.glance import importing
 from tests.glance.sending import ini
 from tests.glance.usable import usable

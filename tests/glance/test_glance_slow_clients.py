@@ -7,7 +7,6 @@ import random
 import re
 import resource
 import signal
-import socket
 import sys
 import time
 import types
@@ -238,9 +237,7 @@ def test_a_worker_ends_beside_a_dead_file_system(start: Callable[..., Sending], 
         until(lambda: not sending.service.pids(), "the end")
 
 
-def test_without_a_master_nothing_is_waited_for(
-    uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_master_nothing_is_waited_for(uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request of upstream's ends with uWSGI as well, and nobody else would end the wait."""
     waited: list[int] = []
     monkeypatch.setattr(glance_slow_clients.sender, "wait", lambda: waited.append(uwsgi.masterpid()))

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import fastio
-from benchmarks.backends.base import HOST
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
 

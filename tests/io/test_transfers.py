@@ -344,9 +344,7 @@ def test_no_more_file_systems_than_that(
         assert each.read() == DATA
 
 
-def test_a_disk_that_does_not_answer_for_too_long(
-    disk: Callable[[str], Disk], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_does_not_answer_for_too_long(disk: Callable[[str], Disk], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfers, "TICK", 0.05)
     dead = disk("dead")
     dead.system.forget()
@@ -387,9 +385,7 @@ def test_a_client_does_not_pay_for_the_time_of_a_disk(
     "number", ["EIO", "ENOTCONN", "ESHUTDOWN", "ETIMEDOUT", "EPIPE", "ECONNRESET", "EBADF", "EAGAIN", "EINVAL"]
 )
 @pytest.mark.parametrize("first", [0, 3 * MIB])
-def test_what_a_file_fails_with_is_no_error_of_the_client(
-    disk: Callable[[str], Disk], number: str, first: int
-) -> None:
+def test_what_a_file_fails_with_is_no_error_of_the_client(disk: Callable[[str], Disk], number: str, first: int) -> None:
     broken = disk("broken")
     sender = Sender()
     one = broken.client()

@@ -12,7 +12,7 @@ from fastio.errors import SettingError
 from fastio.patching import registry
 from fastio.report import Outcome
 from tests.conftest import needs_eventlet
-from tests.targets import attributes, exchange, import_targets
+from tests.targets import attributes, import_targets
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 

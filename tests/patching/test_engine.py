@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import cli, config, counters
+from fastio import config, counters
 from fastio.errors import PatchError
 from fastio.patching import distributions, holders, known_code, modules, registry, state
 from fastio.patching.registry import Patch, Target

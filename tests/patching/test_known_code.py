@@ -91,7 +91,7 @@ def test_what_the_code_does_not_do_does_not_count(old: str, new: str, load: Call
         # Private names and super() have the class's meaning.
         "class C:\n    def g(self):\n        return self.__a, super().g()\nf = C.g\n",
         "if True:\n    def f(a):\n        return a\nelse:\n    def f(a):\n        return 2\n",
-        "def f(a):\n    class Reader:\n        size = 8\n        def read(self):\n            return a\n    return Reader\n",
+        "def f(a):\n    class R:\n        size = 8\n        def read(self):\n            return a\n    return R\n",
         "def f(a): return a",
     ],
 )
@@ -361,7 +361,7 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
 
 # What becomes of a function of upstream's that is not known
 
-#: Backports as a distribution may make them: patch, function, what is edited in its source, why the patch is left alone.
+#: Backports as a distribution may make them: patch, function, the edit of its source, why the patch is left alone.
 BACKPORTS = [
     # An added line, an added check, another time-out: what the patch relies on is as it was.
     ("green_wait", "eventlet.green.subprocess:Popen.wait", "time.time() > endtime", "time.time() >= endtime", ""),
@@ -431,7 +431,8 @@ BACKPORTS = [
     # Something is called at another time, caught, or tried again: harmless where all of that is upstream's own.
     ("store_rbd", "glance_store._drivers.rbd:Store.add",
      "image.write(chunk, offset)", "[image.write(chunk, offset) for _ in range(2)]", ""),
-    ("store_filesystem", "glance_store._drivers.filesystem:Store.add", "f.write(buf)", "f.write(buf) or f.write(b'')", ""),
+    ("store_filesystem", "glance_store._drivers.filesystem:Store.add",
+     "f.write(buf)", "f.write(buf) or f.write(b'')", ""),
     ("green_wait", "eventlet.green.subprocess:Popen.wait", "self.poll()", "self.poll() or self.poll()", ""),
     ("store_swift", "swiftclient.client:Connection.put_object", "self._retry(", "self._retry and self._retry(", ""),
     ("fix_cinder_read_errors", "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",
@@ -441,8 +442,8 @@ BACKPORTS = [
     ("glance_slow_clients", "glance_store._drivers.filesystem:ChunkedFile.__iter__",
      "yield chunk", "before, chunk = chunk, self.fp.read(0) or chunk; yield before", "unknown code"),
     ("green_pipe", "eventlet.greenio.py3:GreenFileIO.write", "while ", "while True and ", "unknown code"),
-    ("store_s3", "glance_store._drivers.s3:Store._add_multipart", "mpu['UploadId']", "mpu['UploadId'] or mpu['UploadId']",
-     "unknown code"),
+    ("store_s3", "glance_store._drivers.s3:Store._add_multipart",
+     "mpu['UploadId']", "mpu['UploadId'] or mpu['UploadId']", "unknown code"),
     ("fix_green_epipe", "eventlet.green.os:write", "except OSError as", "except (OSError, ValueError) as",
      "unknown code"),
     # What is replaced has to be known, all of it.

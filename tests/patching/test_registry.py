@@ -1,12 +1,10 @@
 """The table of patches: complete, documented, and in step with the fingerprints."""
 
-import ast
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import pathlib
-import random
 import re
 import sys
 from collections.abc import Callable
@@ -335,6 +333,7 @@ def test_the_order_is_by_layers() -> None:
     names = list(patches)
     assert names == list(registry.all_names())
     assert [patch.layer for patch in patches.values()] == sorted(patch.layer for patch in patches.values())
+
 
 @everything
 @pytest.mark.skipif(not (HAS_EVENTLET and HAS_OSLO), reason="not everything is installed")

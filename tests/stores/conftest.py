@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.io import uploads
 import tests.green_ssl  # noqa: F401
 from benchmarks.backends import BACKENDS, backend, dog
 from benchmarks.backends.base import Backend, Unavailable
 from fastio.concurrency import offload
-from fastio.io import lowwater
+from fastio.io import lowwater, uploads
 from tests.backends.required import missing
 from tests.conftest import MONKEY_PATCHED, with_services
 from tests.stores.s3_wire import Wire

@@ -76,7 +76,7 @@ def test_what_comes_slowly_is_sent_as_it_comes(part: int, timeout: float | None)
     received: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as listener, requests.Session() as session:
         http_bodies.enlarge_blocks(session, MIB)
-        url = "http://127.0.0.1:{}/".format(listener.getsockname()[1])
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         headers = {"Content-Length": str(5 * part)}
         arguments = {"data": body, "headers": headers, "timeout": timeout}
         sender = threading.Thread(target=session.put, args=(url,), kwargs=arguments)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -453,7 +453,9 @@ def test_a_driver_that_retries_a_failed_write_loses_nothing(broken: int, failure
         for offset in range(0, 100, 10):
             retrying(behind.write, b"%02d" % offset * 5, offset)
         retrying(lambda: behind.create_snap("snap"))
-    assert image.closed and (failures > 3 or bytes(image.data) == b"".join(b"%02d" % each * 5 for each in range(0, 100, 10)))
+    assert image.closed and (
+        failures > 3 or bytes(image.data) == b"".join(b"%02d" % each * 5 for each in range(0, 100, 10))
+    )
 
 
 def test_write_beyond_the_end_fails_at_once() -> None:

@@ -63,7 +63,10 @@ LONGEST = "a=" + "1" * 510
 
 @pytest.mark.parametrize(
     ("state", "carried"),
-    [(LONGEST, LONGEST), *((state, "") for state in ("", "a=1\r\n b=2", "a=1\nX: y", "a=\0", "a=é", LONGEST + "1", 7, None))],
+    [
+        (LONGEST, LONGEST),
+        *((state, "") for state in ("", "a=1\r\n b=2", "a=1\nX: y", "a=\0", "a=é", LONGEST + "1", 7, None)),
+    ],
 )
 def test_the_header_of_other_tracers(state: Any, carried: str) -> None:
     """One that cannot be sent on is none."""
@@ -252,7 +255,9 @@ def test_what_is_handed_on_of_what_came(
 
 @pytest.mark.parametrize("own", [{"traceparent": VALID}, {"TraceParent": VALID}, {"Tracestate": "a=1"}])
 @pytest.mark.parametrize("kind", [str, str.encode], ids=["text", "bytes"])
-def test_another_tracer_s_headers_stay(own: dict[str, str], kind: Callable[[str], Any], store: Any, in_a_call: Any) -> None:
+def test_another_tracer_s_headers_stay(
+    own: dict[str, str], kind: Callable[[str], Any], store: Any, in_a_call: Any
+) -> None:
     # Names in bytes are http.client's to send.
     headers: dict[Any, str] = {kind(name): value for name, value in own.items()} | {"User-Agent": "a-test"}
     assert in_a_call.urlopen("GET", "/v2/images", headers=headers).data == b"data"

@@ -3,7 +3,7 @@
 import io
 import os
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest

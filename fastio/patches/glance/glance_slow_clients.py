@@ -5,8 +5,9 @@ read it. With this patch, a worker sends the headers and gives the transfer away
 send images to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
 
 An image in a file is sent from there. The chunks of other stores go through a buffer of limited size, and are asked for
-in a thread that has the request's context. What is not in memory is read by threads of its file system, so one that does
-not answer keeps no image of another one waiting. uWSGI's ``harakiri`` is how long a file system may give nothing.
+in a thread that has the request's context. Data that are not in memory are read by threads of their file system. A file
+system that does not answer keeps no image of another one waiting. uWSGI's ``harakiri`` is how long a file system may
+give nothing.
 
 What glance does at the end of a body is done when the transfer has ended, and with the bytes that were really sent:
 upstream's code is then given pieces of the file in place of their bytes (:mod:`fastio.io.file_pieces`), or the length

@@ -64,8 +64,10 @@ def _wrap(file: Any) -> Any:
 
 def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """What to make of ``open``: an image is written as bytes, and other files are none of ours."""
-    return lambda open: lambda path, mode="r", *args, **kwargs: (
-        (wrap if mode == "wb" else lambda file: file)(open(path, mode, *args, **kwargs))
+    return lambda open: (
+        lambda path, mode="r", *args, **kwargs: (wrap if mode == "wb" else lambda file: file)(
+            open(path, mode, *args, **kwargs)
+        )
     )
 
 

@@ -136,7 +136,9 @@ def _uncorrected(trace: Trace, messages: Sequence[Message]) -> dict[str, Correct
         # A wall clock that was set meanwhile has several; the middle one is of most processes.
         wall = statistics.median_low([process.clock_offset for process in of_clock])
         own = times.get(clock) or [span.begin for process in of_clock for span in process.spans.values()] or [0]
-        corrections[clock] = Correction(clock, clock, wall, statistics.median_low(own), messages=len(times.get(clock, ())))
+        corrections[clock] = Correction(
+            clock, clock, wall, statistics.median_low(own), messages=len(times.get(clock, ()))
+        )
     return corrections
 
 
@@ -157,7 +159,9 @@ def _connected(corrections: dict[str, Correction], messages: Sequence[Message]) 
         if group is not other:
             group += other
             groups.update(dict.fromkeys(other, group))
-    found = {id(group): sorted(group, key=lambda clock: (-corrections[clock].messages, clock)) for group in groups.values()}
+    found = {
+        id(group): sorted(group, key=lambda clock: (-corrections[clock].messages, clock)) for group in groups.values()
+    }
     return list(found.values())
 
 
@@ -328,7 +332,7 @@ class _Problem:
         return known if found is None else found[:columns]
 
     def _edge(self, index: int, sign: int, rows: Any, gaps: Any) -> int | None:
-        """The least or greatest offset, by ``sign``, that the messages leave for a clock; None if they leave it open."""
+        """The least or greatest offset, by ``sign``, that the messages leave for a clock; None if it is open."""
         cost = self.numpy.zeros(self.columns)
         cost[2 * index - 2] = sign
         found = self._linear(cost, -rows, gaps + TOLERANCE)

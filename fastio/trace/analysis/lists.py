@@ -97,9 +97,7 @@ def waterfall(found: Sequence[Work], most: int) -> list[Table]:
 
 def waterfall_of(request: Request) -> list[Table]:
     """When each state and each span of a request was."""
-    found = [
-        Work(f"state: {stay.state}", EMPTY, EMPTY, stay.start, stay.duration, EMPTY, "") for stay in request.stays
-    ]
+    found = [Work(f"state: {stay.state}", EMPTY, EMPTY, stay.start, stay.duration, EMPTY, "") for stay in request.stays]
     for span in request.spans:
         # What a server does is within its client's request.
         depth = sum(1 for _ in span.around())

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from fastio.errors import FastioError
 
+
 class TraceError(FastioError):
     """There is nothing to analyse, or something that the analysis needs is not installed; the message says what."""
 

@@ -109,14 +109,17 @@ def _errors(figures: Mapping[str, Any]) -> Iterable[Table]:
     rows = [
         [
             program, str(own["commands"]), str(own["failed"]),
-            ", ".join(f"{code} ({times})" for code, times in own["exit statuses but 0"].items()), *_times(own["seconds"]),
+            ", ".join(f"{code} ({times})" for code, times in own["exit statuses but 0"].items()),
+            *_times(own["seconds"]),
         ]
         for program, own in figures["commands"].items()
     ]  # fmt: skip
     yield Table("Commands by program", ["program", "commands", "failed", "exit statuses but 0", *_HEADS], rows)
     yield Table("Why requests failed or were aborted", ["category", "requests"], _pairs(figures["causes"]))
     head = ["component", "error", "category", "count", "recovered", "such as in"]
-    yield Table("Errors by component", head, [[str(each[name] or EMPTY) for name in head] for each in figures["errors"]])
+    yield Table(
+        "Errors by component", head, [[str(each[name] or EMPTY) for name in head] for each in figures["errors"]]
+    )
 
 
 def _clocks(figures: Mapping[str, Any]) -> Table:
@@ -141,7 +144,9 @@ def _clock(each: Mapping[str, Any]) -> list[str]:
 
 
 def _data(figures: Mapping[str, Any]) -> Iterable[Table]:
-    yield Table("What was read", ["", "number"], _pairs({name: times for name, times in figures["counts"].items() if times}))
+    yield Table(
+        "What was read", ["", "number"], _pairs({name: times for name, times in figures["counts"].items() if times})
+    )
     wrong = figures["problems"]
     more = [f"and {len(wrong) - MOST} more"] if len(wrong) > MOST else []
     yield Table(f"Unreadable or impossible: {len(wrong)}", ["problem"], [[each] for each in wrong[:MOST]], more)

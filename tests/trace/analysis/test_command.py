@@ -12,7 +12,6 @@ import pytest
 from fastio import cli
 from fastio.trace.analysis import lists, views
 from fastio.trace.analysis.analysis import analyse
-from tests.trace import traces
 from tests.trace.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 

@@ -6,7 +6,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 
 from fastio.trace.analysis import components
 from fastio.trace.analysis.analysis import analyse, percentile, state_times
-from tests.trace.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
+from tests.trace.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 PATH = "/v2/images/0b1c/file"
 
