@@ -58,6 +58,11 @@ def run(program: str, hub: str, mode: str) -> str:
 @pytest.mark.parametrize("hub", HUBS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_outcome_is_upstreams(name: str, hub: str) -> None:
-    expected = run(PROGRAMS[name], hub, "stock")
-    assert expected
-    assert run(PROGRAMS[name], hub, "patched") == expected
+    # On a busy machine upstream may come to the closed stream in another step, and then raises another error.
+    stock, patched = set(), set()
+    for _ in range(5):
+        stock.add(run(PROGRAMS[name], hub, "stock"))
+        patched.add(run(PROGRAMS[name], hub, "patched"))
+        if stock & patched:
+            break
+    assert stock & patched and "" not in stock | patched
