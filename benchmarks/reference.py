@@ -76,7 +76,7 @@ def profiles() -> str:
 
 
 def _not_needed(patch: registry.Patch) -> str:
-    pythons = {}
+    pythons: dict[str, None] = {}
     for sign, version in (target.python.split() for target in patch.targets if target.python):
         pythons[f"CPython {version}, and later" if sign == "<" else f"CPython before {version}"] = None
     return "; ".join([*pythons, *patch.not_needed_in])
