@@ -54,7 +54,7 @@ MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 #: runs programs in processes of their own.
 NATIVELY_ONLY = (
     "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "patching/test_places.py",
-    "patching/test_syntax.py", "test_check.py", "test_cli.py", "test_denied.py", "test_guarantees.py",
+    "test_check.py", "test_cli.py", "test_denied.py", "test_guarantees.py",
     "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py", "test_new_releases.py",
     "test_operators.py", "test_platforms.py", "test_ranges.py", "test_readme.py", "test_recipe.py", "test_results.py",
     "test_tables.py", "trace/test_anywhere.py", "trace/test_values.py",
