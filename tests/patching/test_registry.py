@@ -22,7 +22,7 @@ from fastio.patching import hooks, known_code, registry
 from fastio.patching.known_code import KNOWN, Uses
 from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
-from tests.targets import import_targets, missing
+from tests.targets import import_targets, missing, not_installed
 
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
 
@@ -145,6 +145,8 @@ def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) 
         pytest.skip(f"{target.module} is not here")
     if not target.needed_under():
         pytest.skip(f"it may only be there in Python {target.python}")
+    if reason := not_installed(patch, target):
+        pytest.skip(reason)
     assert hooks.recognise(target).functions.keys() == target.functions().keys()
     if target.stock is not None:
         assert inspect.getattr_static(target.owner(), target.name) == target.stock
