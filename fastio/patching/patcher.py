@@ -372,13 +372,13 @@ def _load(names: Iterable[str]) -> None:
     """Import the patches whose libraries are imported."""
     importlib.import_module("subprocess")
     for name, listed in registry.listed().items():
-        if name in names and listed.library in sys.modules:
+        if name in names and not sys.modules.keys().isdisjoint(listed.libraries):
             registry.load(name)
 
 
 def _look_for_modules(names: Iterable[str]) -> None:
     loaded = _loaded(names)
-    libraries = (registry.listed()[name].library for name in names if name not in loaded)
+    libraries = (library for name in names if name not in loaded for library in registry.listed()[name].libraries)
     modules.look_for((target for patch in loaded.values() for target in patch.targets), libraries)
 
 
@@ -386,8 +386,9 @@ def _await_modules(names: Iterable[str]) -> None:
     """Have what is missing applied once it is imported."""
     loaded = _loaded(names)
     for name in names:
-        if name not in loaded and modules.why_absent(library := registry.listed()[name].library) is None:
-            modules.await_import(library, _imported)
+        for library in () if name in loaded else registry.listed()[name].libraries:
+            if modules.why_absent(library) is None:
+                modules.await_import(library, _imported)
     for patch in loaded.values():
         for target in patch.targets:
             blocked = state.blocked(patch, target)
@@ -398,7 +399,7 @@ def _await_modules(names: Iterable[str]) -> None:
 
 def _imported(module: str) -> None:
     """The thread has the import lock of ``module``, so it must not wait for ours."""
-    of_library = [name for name, listed in registry.listed().items() if listed.library == module]
+    of_library = [name for name, listed in registry.listed().items() if module in listed.libraries]
     if wanted := [name for name in of_library if name in _STATE.wanted]:
         _load(wanted)
     concerned = [

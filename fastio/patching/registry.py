@@ -337,6 +337,13 @@ class Listed(NamedTuple):
     default: bool = True
     #: whether the patch says what programs may notice of it
     changes: bool = False
+    #: other libraries, in which the patch has targets that serve programs without the first
+    besides: tuple[str, ...] = ()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Those of which any has the patch imported once it is imported itself."""
+        return (self.library, *self.besides)
 
     def in_profile(self, profile: str) -> bool:
         """Whether ``patch()`` without names applies it in that profile."""
@@ -363,7 +370,7 @@ TABLE = (
     Listed("store_http", "glance_store"),
     Listed("store_rbd", "glance_store"),
     Listed("store_s3", "glance_store"),
-    Listed("store_swift", "glance_store"),
+    Listed("store_swift", "glance_store", besides=("swiftclient",)),
     Listed("store_vmware", "glance_store"),
     Listed("glanceclient_hashing", "glanceclient"),
     Listed("openstacksdk_download", "openstack"),

@@ -65,10 +65,11 @@ _AGAIN = "call fastio.patch() again"
 
 def unloaded(name: str) -> Entry:
     """What is said of a patch whose library is not imported, and that is therefore not imported itself."""
-    library = registry.listed()[name].library
-    absent = modules.why_absent(library)
-    if absent is not None:
-        return Entry(name, library, Outcome.ABSENT, absent)
+    libraries = registry.listed()[name].libraries
+    here = [library for library in libraries if modules.why_absent(library) is None]
+    library = (here or libraries)[0]
+    if not here:
+        return Entry(name, library, Outcome.ABSENT, modules.why_absent(library) or "")
     if name in STATE.wanted:
         return Entry(name, library, Outcome.WAITING, f"{library} is not imported yet")
     return Entry(name, library, Outcome.OFF, _why_off(name))

@@ -301,3 +301,16 @@ def test_what_swiftclient_is_told_is_kept() -> None:
         assert {type(adapter) for adapter in other.adapters.values()} == {requests.adapters.HTTPAdapter}
     session = swiftclient.client.HTTPConnection("http://host/").request_session
     assert {type(adapter) for adapter in session.adapters.values()} == {requests.adapters.HTTPAdapter}
+
+
+def test_a_program_that_uses_swiftclient_alone(run_python: Any) -> None:
+    code = """
+        import sys
+        import fastio
+        fastio.patch()
+        import swiftclient.client
+        entries = [entry for entry in fastio.status().entries if entry.target.startswith("swiftclient")]
+        print({entry.outcome.value for entry in entries}, "glance_store" in sys.modules)
+        """
+    result = run_python(code, options=("-W", "ignore"))
+    assert result.stdout == "{'applied'} False\n", result.stderr
