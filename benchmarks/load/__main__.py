@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.load import Failed, Wrong
+from benchmarks.load import Failed, Wrong, client
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import PlanError
 from fastio import terminal
@@ -41,8 +41,7 @@ PORT = 5557
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     chosen = _parser().parse_args(arguments)
-    # As with Ctrl-C: what was started is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _end)
     try:
         return chosen.command(chosen)
     except ModuleNotFoundError as error:
@@ -50,7 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (Wrong, Failed, OSError) as error:
         print(error, file=sys.stderr)
+        if client.ended.is_set():
+            return 143
         return 1 if isinstance(error, Failed) else 2
+
+
+def _end(*_: object) -> None:
+    """As with Ctrl-C: what was started is ended."""
+    client.ended.set()
+    sys.exit(143)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: Seconds between two looks at whether a load is to be stopped.
 LOOK = 0.2
+#: Set by a signal that ends the process. The exception of its handler is lost where a finalizer runs at that moment.
+ended = threading.Event()
 #: Seconds that a generator has to end after it was asked to.
 GRACE = 15.0
 
@@ -76,7 +78,7 @@ class Generator:
             except subprocess.TimeoutExpired:
                 # The rest of it goes on, and is not sent again.
                 given = None
-            if stop is not None and stop.is_set():
+            if ended.is_set() or stop is not None and stop.is_set():
                 raise LoadFailed("the load was stopped")
             if time.monotonic() > deadline:
                 raise LoadFailed(f"the load generator did not end in {longest:g} s")
