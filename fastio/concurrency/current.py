@@ -24,13 +24,18 @@ def _of_gevent() -> Any:
 
 def hub() -> Any:
     """eventlet's hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
-    return None if in_hub() else hub_of_thread()
+    found = hub_of_thread()
+    return None if found is None or _runs(found) else found
 
 
 def in_hub() -> bool:
     """Whether this is the greenlet of eventlet's hub, which cannot wait for itself."""
     found = hub_of_thread()
-    return found is not None and found.greenlet is sys.modules["greenlet"].getcurrent()
+    return found is not None and _runs(found)
+
+
+def _runs(hub: Any) -> bool:
+    return hub.greenlet is sys.modules["greenlet"].getcurrent()
 
 
 def is_idle(hub: Any) -> bool:

@@ -75,7 +75,7 @@ PATCH = Patch(
         _popen.green_target(
             make,
             "_check_timeout",
-            Uses(f"{_popen.CHECK_TIMEOUT}", "TimeoutExpired"),
+            Uses(_popen.CHECK_TIMEOUT, "TimeoutExpired"),
         ),
         _popen.green_target(make_execute_child, "_execute_child", Uses("self, *_", "SubprocessError")),
         Target(
