@@ -115,10 +115,10 @@ class Enlarged:
 class Gathered:
     """Stands for a body that may come slowly, and gives as much as it is asked for of what comes at once.
 
-    The body is read in upstream's pieces. The first one that takes longer than :data:`AT_ONCE` ends the block, so that
-    what has come is sent when upstream would send it. Pieces grow while they come in an eighth of that, up to
-    :data:`LARGEST`: whatever becomes of the body, no more than one of them is waited for. With a time-out, which is for
-    each block, a block is one of upstream's pieces.
+    The body is read in upstream's pieces. The first one that takes longer than :data:`AT_ONCE` ends the block, and is
+    sent with those before it: the longest pause between two blocks is that of the source, as upstream. Pieces grow
+    while they come in an eighth of that time, up to :data:`LARGEST`, and no more than one of them is waited for. With
+    a time-out, which is for each block, a block is one of upstream's pieces.
 
     :param piece: bytes that upstream reads and sends in one step
     :param timed: whether the socket has a time-out

@@ -8,7 +8,7 @@ an adapter with larger blocks. botocore does the same for the same reason. The k
 before it wakes the reader of a download. Upstream is woken for each piece that the server sends. (This does not apply
 to TLS; see :mod:`fastio.io.lowwater`.)
 
-An image that comes slowly is sent as it comes: a block ends where upstream's next one would have to be waited for
+An image that comes slowly is sent as it comes: a block ends with the first piece that had to be waited for
 (:class:`fastio.io.uploads.Gathered`). A connection with a time-out, which is for each block, has upstream's sizes.
 
 The changes to swiftclient apply to everything in the process that uses it.
