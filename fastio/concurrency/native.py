@@ -5,9 +5,17 @@ operating system asks here, at each use, because the service may monkey patch at
 """
 
 import importlib
+import signal
 import sys
+from _signal import pthread_sigmask  # C
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+#: Signals that fastio's threads do not take: all but those that a thread causes itself.
+SIGNALS = frozenset(signal.valid_signals()) - {
+    signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP,
+}  # fmt: skip
 
 
 def module(name: str) -> Any:
@@ -19,6 +27,17 @@ def module(name: str) -> Any:
 
 
 def start_new_thread() -> Callable[..., Any]:
-    """``_thread.start_new_thread`` of the operating system's threads."""
-    start: Callable[..., Any] = module("_thread").start_new_thread
-    return start
+    """``_thread.start_new_thread`` of the operating system's threads, for a thread that takes no signals.
+
+    A signal interrupts the thread that takes it, and only the service's own thread has something to interrupt: the
+    wait of its hub, or uWSGI's loop.
+    """
+    return partial(_start, module("_thread").start_new_thread)
+
+
+def _start(start: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    before = pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        return start(function, args)
+    finally:
+        pthread_sigmask(signal.SIG_SETMASK, before)

@@ -175,9 +175,12 @@ class Workers:
             return None
         try:
             worker = Worker(self._native_start())
-        except RuntimeError:
-            # The system's limit is reached, or the interpreter ends.
+        except BaseException as error:
             self._to_start.append(None)
+            if not isinstance(error, RuntimeError):
+                # A signal handler's.
+                raise
+            # The system's limit is reached, or the interpreter ends.
             return None
         self._workers.append(worker)
         return worker

@@ -440,6 +440,6 @@ def test_an_event_has_a_number_that_the_hub_knows() -> None:
 def test_the_threads_are_native(hashing_patched: None, store: Any) -> None:
     import _thread
 
-    assert native.start_new_thread() is not _thread.start_new_thread
+    assert native.module("_thread").start_new_thread is not _thread.start_new_thread
     store.add(payload(MIB))
     assert len(os.listdir("/proc/self/task")) > len(pool.workers) > 0
