@@ -480,6 +480,13 @@ class Sender:
         while not all(transfer.given_up for transfer in list(self._transfers.values())):
             time.sleep(0.05)
 
+    def begin(self) -> bool:
+        """Whether there is a thread that sends; it is started if there is none."""
+        try:
+            return self._begun() is not None
+        except (OSError, RuntimeError):
+            return False
+
     def _begun(self) -> select.epoll | None:
         """What the thread waits with; None while another thread has it begin."""
         if self._epoll is not None:

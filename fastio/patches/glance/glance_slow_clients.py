@@ -182,6 +182,9 @@ class Download:
         source = self._source
         if source is not None and source.is_used:
             why_not = source.why_not(first)
+            # Before the headers: uWSGI's thread takes no signal while it starts another one, which would take it then.
+            if why_not is None and not sender.begin():
+                why_not = Reason.LIMIT
             if why_not is None:
                 # The server sends the headers. It comes back only if it could.
                 yield b""
