@@ -168,19 +168,19 @@ class Workers:
         return found if found is not None and not found.load() else self._one_more() or found
 
     def _one_more(self) -> Worker | None:
-        try:
-            # list.pop() and append() are atomic, which is all the locking that threads need here.
-            self._to_start.pop()
-        except IndexError:
+        if not self._to_start:
             return None
-        try:
-            worker = Worker(self._native_start())
-        except BaseException as error:
-            self._to_start.append(None)
-            if not isinstance(error, RuntimeError):
-                # A signal handler's.
-                raise
-            # The system's limit is reached, or the interpreter ends.
-            return None
-        self._workers.append(worker)
-        return worker
+        with native.without_signals():
+            try:
+                # list.pop() and append() are atomic, which is all the locking that threads need here.
+                self._to_start.pop()
+            except IndexError:
+                return None
+            try:
+                worker = Worker(self._native_start())
+            except RuntimeError:
+                # The system's limit is reached, or the interpreter ends.
+                self._to_start.append(None)
+                return None
+            self._workers.append(worker)
+            return worker

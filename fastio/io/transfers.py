@@ -491,23 +491,25 @@ class Sender:
         """What the thread waits with; None while another thread has it begin."""
         if self._epoll is not None:
             return self._epoll
-        if not self._sending.try_acquire():
-            return None
-        epoll = None
-        try:
-            epoll = select.epoll()
-            self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            epoll.register(self._wake, select.EPOLLIN)
-            native.start_new_thread()(self._run, (epoll, self._wake))
-        except BaseException:
-            self._close(epoll)
-            self._sending.release()
-            raise
-        if not self._at_fork_registered:
-            self._at_fork_registered = True
-            os.register_at_fork(after_in_child=self._forget)
-        self._epoll = epoll
-        return epoll
+        # What a signal handler raises must not close what the thread has.
+        with native.without_signals():
+            if not self._sending.try_acquire():
+                return None
+            epoll = None
+            try:
+                epoll = select.epoll()
+                self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+                epoll.register(self._wake, select.EPOLLIN)
+                native.start_new_thread()(self._run, (epoll, self._wake))
+            except BaseException:
+                self._close(epoll)
+                self._sending.release()
+                raise
+            if not self._at_fork_registered:
+                self._at_fork_registered = True
+                os.register_at_fork(after_in_child=self._forget)
+            self._epoll = epoll
+            return epoll
 
     def _close(self, epoll: select.epoll | None) -> None:
         if epoll is not None:

@@ -182,7 +182,7 @@ class Download:
         source = self._source
         if source is not None and source.is_used:
             why_not = source.why_not(first)
-            # Before the headers: uWSGI's thread takes no signal while it starts another one, which would take it then.
+            # Before the headers: a signal that comes while uWSGI's thread starts another one goes to any thread.
             if why_not is None and not sender.begin():
                 why_not = Reason.LIMIT
             if why_not is None:
