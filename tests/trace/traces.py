@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fastio.trace import otlp
+from tests.eventually import until
 
 _NAMES = {shown: name for name, shown in otlp.NAMES.items()}
 
@@ -36,17 +37,26 @@ def spans(directory: str | pathlib.Path) -> list[Span]:
 
 
 def of_file(path: pathlib.Path) -> list[Span]:
-    content = path.read_text(encoding="utf-8")
-    # A file is empty where a write before took its first lines along.
-    assert not content or content.endswith("\n")
     found = []
-    for number, line in enumerate(content.splitlines()):
+    for number, line in enumerate(_whole(path).splitlines()):
         if line:
             (of_resource,) = json.loads(line)["resourceSpans"]
             (scope,) = of_resource["scopeSpans"]
             resource = _values(of_resource["resource"]["attributes"])
             found += [_span(each, resource, number) for each in scope["spans"]]
     return found
+
+
+def _whole(path: pathlib.Path) -> str:
+    """The text of a file whose last line ends: a reader can see a part of what is just being written."""
+
+    def ended() -> list[str]:
+        content = path.read_text(encoding="utf-8")
+        # A file is empty where a write before took its first lines along.
+        return [content] if not content or content.endswith("\n") else []
+
+    (content,) = until(ended, f"the end of the last line of {path}")
+    return content
 
 
 def _span(each: dict[str, Any], resource: dict[str, Any], line: int) -> Span:
