@@ -241,11 +241,6 @@ class Settings(NamedTuple):
         "Directory for the files of a trace: how long each request and each transfer took, and what failed. "
         "Without it, nothing is traced, and no tracing code is in place."
     )
-    trace_context: bool = _switch(
-        False,
-        "While there is a trace, requests that urllib3 sends, also those of requests and boto3, have the headers "
-        "traceparent and tracestate of W3C's Trace Context, so that other tracers see what belongs together.",
-    )
     profile: str = _choice(
         PROFILES,
         "Which patches are applied without being named. The profile safe leaves out those that change more than "

@@ -132,7 +132,7 @@ def test_the_kill_switch_wins_over_the_code_but_does_not_switch_on(value: str, o
         *(("store_chunk_sizes", each, {"s3": 256 * KIB, "rbd": 8 * MIB}) for each in (
             {"s3": "256KiB", "rbd": 8 * MIB}, "s3=256KiB,rbd=8MiB", " s3 = 256 KiB, rbd=8M ,",
         )),
-        ("profile", " Safe ", "safe"), ("transfers", " 7 ", 7), ("trace_context", "ON", True),
+        ("profile", " Safe ", "safe"), ("transfers", " 7 ", 7), ("enabled", "ON", True),
     ],
 )  # fmt: skip
 def test_what_is_read(name: str, value: Any, read: Any) -> None:
@@ -145,7 +145,6 @@ def test_what_is_read(name: str, value: Any, read: Any) -> None:
     ("name", "values", "allowed"),
     [
         ("enabled", ("maybe", "2", "-", 2, 1.0, None, b"1", []), ["1, true, yes, on or 0, false, no, off"]),
-        ("trace_context", ("maybe",), ["1, true, yes, on or 0, false, no, off"]),
         ("disabled", (5, None, [5], b"wait", ["wait", ["communicate"]]), ["names of patches"]),
         ("chunk_size", ("12 parsecs", "", 0), ["from 4 KiB to 256 MiB", "1048576"]),
         ("pipe_size", ("12 parsecs",), ["from 4 KiB to 1 GiB"]),
@@ -212,7 +211,7 @@ def test_a_disabled_name_that_does_not_exist(setenv: bool, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("transfers", 1024, "1024"), ("chunk_size", 1024, "1 KiB"), ("trace_context", True, "yes"),
+        ("transfers", 1024, "1024"), ("chunk_size", 1024, "1 KiB"), ("enabled", True, "yes"),
         ("trace", None, "-"),
         ("store_chunk_sizes", {"*": MIB, "s3": 100}, "*=1 MiB, s3=100"), ("disabled", ("wait", "x"), "wait, x"),
         ("also", (), "-"), ("profile", "safe", "safe"),

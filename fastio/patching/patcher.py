@@ -220,8 +220,7 @@ def _allowed(settings: config.Settings, name: str) -> bool:
     listed = registry.listed().get(name)
     if listed is None:
         patch = registry.load(name)
-        asked_for = patch.setting in _asking(settings) and (not patch.only_with or getattr(settings, patch.only_with))
-        return asked_for and name not in settings.disabled
+        return patch.setting in _asking(settings) and name not in settings.disabled
     asked_for = listed.in_profile(settings.profile) or name in settings.also or _STATE.wanted.get(name, False)
     return settings.enabled and asked_for and not {name, registry.ALL} & set(settings.disabled)
 

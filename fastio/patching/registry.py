@@ -259,8 +259,6 @@ class Patch(NamedTuple):
     targets: Sequence[Target]
     #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
-    #: a setting without which a patch on demand is not applied
-    only_with: str = ""
     #: releases that have not got what it puts right or makes fast: requirements of PEP 508, such as ``glance < 32``
     not_needed_in: Sequence[str] = ()
     #: what programs may notice of it besides time, memory and threads, sizes of chunks and pipes, and when others run;

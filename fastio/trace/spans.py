@@ -24,19 +24,14 @@ _MOST_EVENTS = 32
 
 
 class Span:
-    """Something that has begun. ``end()`` may be called more often; the first call counts.
-
-    :param context: a :class:`fastio.trace.context.Context`, of a request that came in with one
-    """
+    """Something that has begun. ``end()`` may be called more often; the first call counts."""
 
     __slots__ = (
-        "began", "batch", "context", "ended", "events", "finished", "id", "name", "parent", "parent_id", "recorder",
-        "root", "trace", "values", "wait_ns", "waits",
+        "began", "batch", "ended", "events", "finished", "id", "name", "parent", "parent_id", "recorder", "root",
+        "trace", "values", "wait_ns", "waits",
     )  # fmt: skip
 
-    def __init__(
-        self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None, context: Any = None
-    ) -> None:
+    def __init__(self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None) -> None:
         self.name = name
         self.parent = parent
         self.values: dict[str, Any] = {} if values is None else values
@@ -46,14 +41,13 @@ class Span:
         self.wait_ns = 0
         self.ended = False
         self.finished = 0
-        self.context = context
         if parent is None:
             self.recorder = recorder.current()
             self.root = self
             #: spans of this root that have ended and are not written yet
             self.batch: deque[Span] = deque()
-            self.trace = self._trace() if context is None else context.trace
-            self.parent_id = "" if context is None else context.caller
+            self.trace = self._trace()
+            self.parent_id = ""
         else:
             self.recorder, self.root, self.batch = parent.recorder, parent.root, parent.batch
             self.trace, self.parent_id = parent.trace, parent.id

@@ -8,7 +8,7 @@ sent.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fastio.trace import context, recorder, spans, values
+from fastio.trace import recorder, spans, values
 from fastio.trace.spans import Span, current
 from fastio.trace.streams import Body, Passed
 
@@ -48,7 +48,7 @@ class _Request:
         identity = values.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
         if identity is not None:
             found["global"] = identity
-        self.span = Span(name, None, found, context.received(environ))
+        self.span = Span(name, None, found)
         if identity is not None:
             spans.point("message.received", self.span, {"message": identity})
 

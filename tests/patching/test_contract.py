@@ -28,11 +28,6 @@ pytestmark = everything
 IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}
 
 
-def asking_for(patch: Patch, directory: pathlib.Path) -> dict[str, Any]:
-    """The settings that ask for a patch of the trace, which is then in ``directory``."""
-    return {"trace": str(directory)} | ({patch.only_with: True} if patch.only_with else {})
-
-
 class Case:
     """One patch, alone."""
 
@@ -49,7 +44,7 @@ class Case:
             return fastio.patch(self.name, strict=strict, also=(), disabled=disabled, **settings)
         traced = [patch.name for patch in registry.all_patches() if patch.layer is Layer.TRACE]
         disabled += tuple(name for name in traced if name != self.name)
-        settings |= asking_for(self.patch, self._directory)
+        settings["trace"] = str(self._directory)
         return fastio.patch([], strict=strict, also=(), disabled=disabled, **settings)
 
     def entries(self, report: Report | None = None) -> list[Entry]:
@@ -155,7 +150,7 @@ def test_it_is_taken_out_of_all_and_put_back(
         return function
 
     remake(case.patch, make, monkeypatch)
-    trace = asking_for(case.patch, tmp_path / "trace") if case.patch.layer is Layer.TRACE else {}
+    trace = {"trace": str(tmp_path / "trace")} if case.patch.layer is Layer.TRACE else {}
     fastio.patch(strict=True, **trace)
     all_names = in_effect()
     assert case.name in all_names

@@ -30,7 +30,7 @@ def ends() -> Any:
 
 
 def test_all_instrumentation_is_found_and_not_among_the_names() -> None:
-    assert {"trace_client", "trace_hub", "trace_requests", "trace_stores", "trace_subprocess", "trace_urllib3"} == NAMES
+    assert {"trace_client", "trace_hub", "trace_requests", "trace_stores", "trace_subprocess"} == NAMES
     assert registry.all_names() == tuple(patch.name for patch in registry.all_patches())
     assert not NAMES & set(fastio.names())
 
@@ -105,7 +105,7 @@ def test_one_patch_may_be_disabled(tmp_path: pathlib.Path) -> None:
 
 def test_all_disabled_leaves_the_trace(tmp_path: pathlib.Path) -> None:
     report = fastio.patch(trace=str(tmp_path), disabled="all")
-    assert {entry.name for entry in report.entries} == NAMES - {"trace_urllib3"}
+    assert {entry.name for entry in report.entries} == NAMES
     assert not any(entry.in_effect for entry in fastio.status().entries if entry.name not in NAMES)
 
 
