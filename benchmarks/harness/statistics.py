@@ -31,10 +31,6 @@ LEAST_PAIRS = 6
 Figures: TypeAlias = Sequence[float] | numpy.ndarray
 
 RESAMPLES = 10_000
-#: Of a thousand figures and more.
-FEW_RESAMPLES = 1_000
-#: Figures of resamples that are in memory together.
-AT_A_TIME = 1 << 18
 
 
 class Interval(NamedTuple):
@@ -89,42 +85,34 @@ def ratio(above: Figures, below: Figures, seed: int = 0) -> Interval:
 def paired_ratio(above: Sequence[float], below: Sequence[float]) -> Interval:
     """The median of the ratios of pairs, with its 95 % confidence interval.
 
-    The interval goes from one of the ratios to another, by their order alone. So it holds whatever their distribution.
-    With fewer than :data:`LEAST_PAIRS` pairs it goes from the least to the largest, and is too narrow.
+    With fewer than :data:`LEAST_PAIRS` pairs the interval is too narrow.
 
     :raises ValueError: if there is no pair, or not as many figures on both sides
     """
-    ratios = sorted(one / other for one, other in zip(above, below, strict=True))
+    ratios = [one / other for one, other in zip(above, below, strict=True)]
     if not ratios:
         raise ValueError("there is no pair")
-    outside = _outside(len(ratios))
-    return Interval(median(ratios), ratios[outside], ratios[-1 - outside])
+    return Interval(median(ratios), *median_interval(ratios))
+
+
+def median_interval(figures: Figures) -> tuple[float, float]:
+    """The 95 % confidence interval of the median.
+
+    It goes from one of the figures to another, by their order alone. So it holds whatever their distribution. Of fewer
+    than six it goes from the least to the largest, and is too narrow.
+    """
+    ordered = sorted(map(float, figures))
+    outside = _outside(len(ordered))
+    return ordered[outside], ordered[-1 - outside]
 
 
 @functools.cache
 def _outside(count: int) -> int:
     """How many of so many figures, on each side, an interval of 95 % for their median may leave out."""
-    left_out, tail = 0, 0.0
-    while True:
-        tail += math.comb(count, left_out) / 2**count
-        if 2 * tail > 0.05:
-            return max(0, left_out - 1)
-        left_out += 1
+    # scipy.stats takes a second to import, and only comparisons need it.
+    from scipy.stats import binom
 
-
-def median_interval(figures: Figures, seed: int = 0) -> tuple[float, float]:
-    """The 95 % confidence interval of the median: of percentiles, by bootstrap."""
-    values = numpy.asarray(figures, dtype=float)
-    random = numpy.random.default_rng(seed)
-    # Many figures are resampled less often, and some resamples at a time: all together would not fit into memory.
-    resamples = max(FEW_RESAMPLES, min(RESAMPLES, FEW_RESAMPLES * 1000 // len(values)))
-    together = max(1, AT_A_TIME // len(values))
-    medians = [
-        numpy.median(values[random.integers(len(values), size=(min(together, resamples - done), len(values)))], axis=1)
-        for done in range(0, resamples, together)
-    ]
-    low, high = numpy.percentile(numpy.concatenate(medians), (2.5, 97.5))
-    return float(low), float(high)
+    return max(0, int(binom.ppf(0.025, count, 0.5)) - 1)
 
 
 class Moments(NamedTuple):
@@ -157,7 +145,6 @@ def rolling(figures: Figures, width: int) -> numpy.ndarray:
 
 def rank_test(first: Figures, second: Figures) -> float:
     """The p-value of the two-sided Mann-Whitney test: how often chance alone would order the figures like this."""
-    # scipy.stats takes a second to import, and only comparisons need it.
     from scipy.stats import mannwhitneyu
 
     return float(mannwhitneyu(first, second, alternative="two-sided").pvalue)

@@ -75,8 +75,7 @@ def made(
     """A result whose requests took so many seconds in each phase."""
     monkeypatch.setattr(engine, "ROOT", tmp_path)
     # What is tested is not how narrow the intervals are.
-    for name in ("RESAMPLES", "FEW_RESAMPLES"):
-        monkeypatch.setattr(statistics, name, 100)
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
     rows = {}
     for title, seconds in transfers.items():
         rows[title] = samples.variant([1.0] * 7)

@@ -38,20 +38,20 @@ def summary(case: CaseResult) -> dict[str, Any]:
     return {
         title: {
             "requests": len(each["transfer"]),
-            **{phase: _statistics(each[phase], case.seed) for phase in PHASES},
+            **{phase: _statistics(each[phase]) for phase in PHASES},
             "size": _moments(each["size"]),
         }
         for title, each in found.items() if each and len(each["transfer"])
     }  # fmt: skip
 
 
-def _statistics(values: numpy.ndarray, seed: int) -> dict[str, Any]:
+def _statistics(values: numpy.ndarray) -> dict[str, Any]:
     kept = statistics.without_outliers(values)
     return {
         **_moments(values),
         **{f"{name} without outliers": figure for name, figure in _moments(kept).items()},
         "outliers": len(values) - len(kept),
-        "median": [statistics.median(values), *statistics.median_interval(values, seed)],
+        "median": [statistics.median(values), *statistics.median_interval(values)],
         "median absolute deviation": statistics.deviation(values),
         "p99": float(numpy.percentile(values, 99)),
     }
