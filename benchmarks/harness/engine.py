@@ -75,8 +75,6 @@ class Case:
     :param variants: rows of the table, in its order
     :param parameters: given to every variant
     :param rounds: measured runs of each variant
-    :param enough: asked after each round whether that will do, so that ``rounds`` are the most there can be; it must
-        look at how sure the figures are, and not at what they say
     :param baseline: title of the variant that the others are compared with; the first by default
     :param unit: ``MB/s`` or ``MiB/s`` (``bytes`` by ``seconds``), or ``s``, ``ms``, ``us``; with ``value`` any
     :param value: the figure of a run that the case is about, if it is not the throughput or the time; it is in ``unit``
@@ -104,7 +102,6 @@ class Case:
     variants: Sequence[Variant | str]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rounds: int = 7
-    enough: Callable[[CaseResult], bool] | None = None
     baseline: str = ""
     unit: str = "MB/s"
     value: str = "seconds"
@@ -308,8 +305,6 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
                 progress.end(_run_once(recorded.variants[title], case.timeout, number, warmup, told))
                 if path is not None:
                     result.write(path)
-            if not warmup and case.enough is not None and case.enough(recorded):
-                break
     recorded.load_after = machine.load()
     if case.summary is not None:
         recorded.summary = case.summary(recorded)

@@ -18,7 +18,9 @@ from benchmarks.harness.worker import digest, pieces_of
 PATIENCE = 120
 
 
-def fetch(url: str, take: Callable[[Any], object], room: int = 256 << 10) -> None:
+def fetch(
+    url: str, take: Callable[[Any], object], room: int = 256 << 10, headers: Mapping[str, str] | None = None
+) -> None:  # fmt: skip
     """Give ``take`` the pieces of the body, in chunked encoding with their frame.
 
     :param room: bytes of the buffer that they are received into
@@ -28,8 +30,9 @@ def fetch(url: str, take: Callable[[Any], object], room: int = 256 << 10) -> Non
     found = urllib.parse.urlsplit(url)
     buffer = memoryview(bytearray(room))
     with socket.create_connection((found.hostname, found.port or 80), timeout=PATIENCE) as connection:
-        host = f"Host: {found.hostname}\r\nConnection: close\r\n\r\n"
-        connection.sendall(f"GET {found.path} HTTP/1.1\r\n{host}".encode())
+        lines = {"Host": found.hostname, "Connection": "close", **(headers or {})}
+        fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        connection.sendall(f"GET {found.path} HTTP/1.1\r\n{fields}\r\n".encode())
         head = b""
         while b"\r\n\r\n" not in head:
             piece = connection.recv(64 << 10)
@@ -44,10 +47,10 @@ def fetch(url: str, take: Callable[[Any], object], room: int = 256 << 10) -> Non
             take(buffer[:count])
 
 
-def fetched(url: str, room: int = 256 << 10) -> int:
+def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None = None) -> int:
     """How many bytes the body has, with all that is around its chunks."""
     counts: list[int] = []
-    fetch(url, lambda piece: counts.append(len(piece)), room)
+    fetch(url, lambda piece: counts.append(len(piece)), room, headers)
     return sum(counts)
 
 

@@ -142,21 +142,6 @@ def test_neighbours_end_with_whoever_started_them():
     until(lambda: not alive(pid))
 
 
-def test_rounds_end_when_it_is_enough(run):
-    asked = []
-
-    def enough(case):
-        asked.append([len(row.measured()) for row in case.variants.values()])
-        return len(asked) == 2
-
-    case = run("a", "b", rounds=5, warmup=1, enough=enough)
-    # After whole rounds, and not after those that do not count.
-    assert asked == [[1, 1], [2, 2]]
-    assert [len(row.runs) for row in case.variants.values()] == [3, 3]
-    assert case.complete
-    assert len(run("a", rounds=2, warmup=0, enough=lambda case: False).variants["a"].runs) == 2
-
-
 def test_a_summary_is_of_all_runs_and_in_the_result(run):
     case = run("a", "b", rounds=2, warmup=0, summary=lambda case: {each: len(row.runs) for each, row in
                                                                    case.variants.items()})  # fmt: skip

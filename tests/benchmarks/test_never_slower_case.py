@@ -1,9 +1,13 @@
 """The suite that looks for losses: when a cell is decided, what its table says, and small runs of its operations."""
 
 import contextlib
+import http.server
 import io
 import itertools
 import json
+import os
+import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,11 @@ pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
 from benchmarks.harness import results, worker
 from benchmarks.harness.engine import Options
+from benchmarks.harness.modes import MODES
 from benchmarks.harness.statistics import Interval, paired_ratio
+from benchmarks.operations import servers, services
 from benchmarks.operations.base import Work
-from benchmarks.suites.never_slower import bench_never_slower, pairs, peer, tables
+from benchmarks.suites.never_slower import bench_never_slower, pairs, peer, tables, workload
 from benchmarks.suites.never_slower.pairs import Budget, Cell
 from tests.benchmarks import samples
 from tests.benchmarks.running import measured
@@ -142,7 +148,7 @@ def test_what_is_slower_once_only_is_chance() -> None:
 
 def test_what_is_undecided_goes_on_up_to_the_most_pairs() -> None:
     found = record(Fakes(list(itertools.islice(itertools.cycle([0.5, 2.0]), 200))))
-    assert len(found["stock"]) == len(found["fastio"]) == pairs.MOST_PAIRS
+    assert len(found["stock"]) == len(found["fastio"]) == Budget(EVER, 6).most
     assert pairs.verdict(found) == pairs.NOT_SLOWER and pairs.interval(found).low == 0.5
 
 
@@ -230,6 +236,43 @@ def test_a_process_that_ends_is_an_error() -> None:
         process.ready()
 
 
+# --- downloads with and without a trace
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_side_asks_not_to_be_recorded_once_more_than_is_measured() -> None:
+    """And a server for clients knows the payloads by their sizes."""
+    seen, size = [], 100
+
+    class Handler(servers.Plain):
+        def do_GET(self) -> None:
+            seen.append(self.headers["X-Trace"])
+            super().do_GET()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        threading.Thread(target=running.serve_forever).start()
+        told = {"places": {str(size): f"http://127.0.0.1:{running.server_port}/{size}/file"}}
+        asked = [{"size": size, "at_once": 1, "calls": 2}]
+        try:
+            for side in workload.TRACED.values():
+                with services.download(MODES["native-stock"], {**told, **side}) as work:
+                    peer.serve(work, False, map(json.dumps, asked), lambda said: None)
+        finally:
+            running.shutdown()
+    assert seen == ["off"] * 3 + [None] * 3
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_client_and_server_are_apart() -> None:
+    before = os.sched_getaffinity(0)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        with workload._apart([child.pid]):
+            client, server = os.sched_getaffinity(0), os.sched_getaffinity(child.pid)
+        child.kill()
+    assert (len(client), len(server), client & server) == (1, 1, set())
+    assert os.sched_getaffinity(0) == before
+
+
 # --- what the table says
 
 
@@ -282,10 +325,10 @@ def test_several_runs_count_together() -> None:
     found = result_of(first=[cell([1.0] * 6, [2.0] * 6, True)])
     row = found.cases[0].variants["pairs"]
     row.runs.append({**row.runs[-1], "pairs": [cell([1.0] * 6, [0.5] * 6)]})
-    (compared,) = tables.compared(found)
+    (compared,) = tables.compared(found.cases)
     assert compared.times.ratio == 0.5 and compared.verdict == pairs.NOT_SLOWER
     row.runs[-1]["pairs"] = [cell([1.0] * 6, [4.0] * 6)]
-    (compared,) = tables.compared(found)
+    (compared,) = tables.compared(found.cases)
     assert compared.verdict == pairs.SLOWER and len(compared.record["again"]) == 2
 
 

@@ -1,4 +1,4 @@
-"""Pairs of a stock run and one with fastio, cell by cell, until it is clear whether fastio is slower.
+"""Pairs of a run without and one with fastio, or a trace, cell by cell, until it is clear whether that is slower.
 
 A cell is a size, so many calls at a time, and so many other processes that compute. The two sides are processes that go
 on from cell to cell. What is timed is a batch of calls, as many on both sides. The batches of a pair follow each other,
@@ -26,8 +26,6 @@ SMALL = (KIB, 64 * KIB)
 SHARE = 16
 #: Seconds that a batch takes at least, and the most calls in it.
 BATCH, MOST_CALLS = 0.03, 500
-#: Pairs of a cell at the most.
-MOST_PAIRS = 60
 #: The ends of an interval that says that nothing worth mention is lost.
 NARROW = 0.99
 #: The figures of a record have so many digits.
@@ -59,16 +57,15 @@ class Side(Protocol):
         """Whether the bytes are right, of one call by each."""
 
 
-#: The sides, ``stock`` and ``fastio``.
+#: The two sides by name: what is compared with, and what is compared.
 Sides = Mapping[str, Side]
 
 
 def cells(parameters: Mapping[str, Any]) -> list[Cell]:
     """Those that there are; all of an idle machine first."""
     found = []
-    busy = [0, parameters["busy"]] if parameters["busy"] else [0]
-    for beside, at_once in itertools.product(busy, (1, parameters["many"])):
-        for size in SMALL:
+    for beside, at_once in itertools.product({0: 0, parameters["busy"]: 0}, {1: 0, parameters["many"]: 0}):
+        for size in () if parameters.get("traced") else SMALL:
             found.append(Cell(size, at_once, beside, False))
         found.append(Cell(large(parameters["size"], at_once), at_once, beside, True))
     return found
@@ -89,10 +86,12 @@ class Budget(NamedTuple):
 
     :param seconds: for its pairs
     :param least: pairs, whatever the time
+    :param most: pairs
     """
 
     seconds: float
     least: int
+    most: int = 60
 
 
 def measure(
@@ -129,11 +128,11 @@ def _cell(sides: Sides, cell: Cell, budget: Budget) -> dict[str, Any]:
     calls = _calls(sides, cell)
     found: dict[str, list[float]] = {name: [] for name in sides}
     begun = time.monotonic()
-    for order in itertools.islice(itertools.cycle((list(sides), list(sides)[::-1])), max(MOST_PAIRS, budget.least)):
+    for order in itertools.islice(itertools.cycle((list(sides), list(sides)[::-1])), max(budget.most, budget.least)):
         for name in order:
             found[name].append(_rounded(sides[name].batch(cell.size, cell.at_once, calls)))
-        if len(found["stock"]) >= budget.least and (
-            time.monotonic() - begun >= budget.seconds or _decided(paired_ratio(found["stock"], found["fastio"]))
+        if min(map(len, found.values())) >= budget.least and (
+            time.monotonic() - begun >= budget.seconds or _decided(paired_ratio(*found.values()))
         ):
             break
     return {**cell._asdict(), "calls": calls, **found}
@@ -159,17 +158,23 @@ def _decided(interval: Interval) -> bool:
 
 
 def interval(record: Mapping[str, Any]) -> Interval:
-    """How many times faster than stock fastio is, of all pairs of a record."""
-    stock, fast = ([each for part in _parts(record) for each in part[name]] for name in ("stock", "fastio"))
-    return paired_ratio(stock, fast)
+    """How many times faster the second side is, of all pairs of a record."""
+    without, others = zip(*map(_times, _parts(record)), strict=True)
+    return paired_ratio(sum(without, []), sum(others, []))
 
 
 def verdict(record: Mapping[str, Any]) -> str:
-    """Whether fastio is slower: the intervals of all its parts are below 1."""
-    if any(len(part["stock"]) < LEAST_PAIRS for part in _parts(record)):
+    """Whether the second side is slower: the intervals of all its parts are below 1."""
+    parts = [_times(part) for part in _parts(record)]
+    if any(len(without) < LEAST_PAIRS for without, _ in parts):
         return UNDECIDED
-    below = [paired_ratio(part["stock"], part["fastio"]).high < 1 for part in _parts(record)]
+    below = [paired_ratio(*part).high < 1 for part in parts]
     return SLOWER if all(below) and interval(record).high < 1 else NOT_SLOWER
+
+
+def _times(part: Mapping[str, Any]) -> list[list[float]]:
+    """The seconds of the batches of both sides."""
+    return [each for name, each in part.items() if isinstance(each, list) and name != "again"]
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -1,6 +1,6 @@
 """Where fastio is slower than stock, by how much and why that is the default, and all that was compared."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -57,10 +57,10 @@ def _percent(part: float) -> str:
     return number(100 * part)
 
 
-def compared(result: Result) -> list[Compared]:
+def compared(cases: Iterable[CaseResult]) -> list[Compared]:
     """All cells, those that are slower first, the worst of them on top."""
     found = []
-    for case in result.cases:
+    for case in cases:
         runs = [run["pairs"] for row in case.variants.values() for run in row.measured()]
         # All runs have the same cells, in the same order.
         for record in map(together, zip(*runs, strict=True)):
@@ -69,7 +69,7 @@ def compared(result: Result) -> list[Compared]:
 
 
 def judgement(result: Result) -> list[Table]:
-    found = compared(result)
+    found = compared(result.cases)
     return [_slower(found), _all(result, found)]
 
 

@@ -16,17 +16,23 @@ Parameters:
     processes that compute beside in half of the cells; 0: there is no such half
 ``seconds``, ``least``
     for the pairs of a cell that is not decided earlier, and the fewest pairs
+``traced``
+    1: both sides are plain clients of the case's glance-api, of which the first asks not to be recorded in its trace;
+    there is no small data
+``most``
+    pairs of a cell, if it is not decided earlier
 ``link``, ``release``, ``server``
     the rate of a link such as ``"1Gbit"``, the glance-api that serves over it, and the parameters of its backend
 
-Results: ``pairs``, for each cell the seconds of each batch, stock and with fastio; ``cells``, and how many of them are
-``slower`` and ``faster`` with fastio; ``lowest``, the lowest ratio of all cells.
+Results: ``pairs``, for each cell the seconds of each batch of both sides; ``cells``, and how many of them are
+``slower`` and ``faster`` with fastio, or a trace; ``lowest``, the lowest ratio of all cells.
 """
 
 import contextlib
 import functools
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.backends import backend
@@ -40,7 +46,9 @@ from benchmarks.suites.never_slower import pairs
 from benchmarks.suites.never_slower.peer import Peer
 
 #: Of a pair: its name, and what the process is told.
-SIDES = {"stock": False, "fastio": True}
+SIDES = {"stock": {"fast": False}, "fastio": {"fast": True}}
+#: The same of a trace.
+TRACED = {"untraced": {"fast": False, "headers": {"X-Trace": "off"}}, "traced": {"fast": False, "headers": {}}}
 #: Operations whose server is the plain one.
 PLAIN = (
     "upload-file", "upload-memory", "swiftclient-put", "glanceclient", "openstacksdk-image", "openstacksdk-object",
@@ -55,7 +63,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     begun = time.perf_counter()
     said: dict[str, Any] = {}
     with _around(parameters) as start:
-        budget = pairs.Budget(parameters["seconds"], parameters["least"])
+        budget = pairs.Budget(**{name: parameters[name] for name in pairs.Budget._fields if name in parameters})
         found, verified = pairs.measure(functools.partial(start, said), pairs.cells(parameters), budget)
     intervals = [pairs.interval(record) for record in found]
     return {
@@ -78,7 +86,10 @@ def _around(parameters: Mapping[str, Any]) -> Iterator[Any]:
         if parameters.get("link"):
             yield stack.enter_context(_over_a_link(parameters))
             return
-        told: dict[str, dict[str, Any]] = {name: {} for name in SIDES}
+        traced = parameters.get("traced")
+        told: dict[str, dict[str, Any]] = {name: {**each} for name, each in (TRACED if traced else SIDES).items()}
+        if traced:
+            stack.enter_context(_apart(surroundings()["pids"]))
         if operation in PLAIN:
             port = stack.enter_context(servers.running("plain", MODES["native-stock"]))
             for each in told.values():
@@ -87,8 +98,8 @@ def _around(parameters: Mapping[str, Any]) -> Iterator[Any]:
             for each in told.values():
                 each["images"] = surroundings()["prepared"]["images"]
         elif operation.startswith("glance-"):
-            for name, each in told.items():
-                known_by = "fastio" if SIDES[name] else ""
+            for each in told.values():
+                known_by = "fastio" if each["fast"] else ""
                 each["access"] = running(known_by or None)["access"]
                 each["places"] = surroundings()["prepared"]["places"].get(known_by)
         yield functools.partial(_sides, parameters, told)
@@ -102,10 +113,8 @@ def _sides(
     with contextlib.ExitStack() as stack:
         green = parameters["mode"] == "eventlet"
         made = {
-            name: stack.enter_context(
-                Peer({"operation": parameters["operation"], "green": green, "fast": fast, **told[name]}, prefix)
-            )
-            for name, fast in SIDES.items()
+            name: stack.enter_context(Peer({"operation": parameters["operation"], "green": green, **each}, prefix))
+            for name, each in told.items()
         }
         for each in made.values():
             said.update(each.ready())
@@ -122,11 +131,32 @@ def _over_a_link(parameters: Mapping[str, Any]) -> Iterator[Any]:
         address = network.address(SERVER)
         told: dict[str, dict[str, Any]] = {}
         with network.inside(SERVER):
-            for name, fast in SIDES.items():
-                own = {**parameters["server"], "host": address, "fastio": "on" if fast else "off"}
+            for name, each in SIDES.items():
+                own = {**parameters["server"], "host": address, "fastio": "on" if each["fast"] else "off"}
                 access = stack.enter_context(release(memory_directory(parameters["size"]), **own)).access()
-                told[name] = {"places": given_images(access, parameters)}
+                told[name] = {**each, "places": given_images(access, parameters)}
         yield functools.partial(_sides, parameters, told, prefix=functools.partial(network.command, CLIENT.format(1)))
+
+
+@contextlib.contextmanager
+def _apart(pids: Sequence[int]) -> Iterator[None]:
+    """This process on one processor, and all threads of a server on another, if there are two.
+
+    Else the times have two modes, by where the kernel puts the two.
+    """
+    before = os.sched_getaffinity(0)
+    if len(before) > 1:
+        first, second, *_ = sorted(before)
+        os.sched_setaffinity(0, {first})
+        for pid in pids:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                # It may have ended meanwhile.
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread), {second})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def given_images(access: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, str]:
@@ -146,7 +176,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
             sizes = pairs.sizes(parameters)
             return {"images": {size: store.place(random_payload(size).path.read_bytes()) for size in sizes}}
     if operation == "glance-download":
-        servers_ = {name: running(name or None, told)["access"] for name in ("", "fastio")}
+        servers_ = {name: running(name or None, told)["access"] for name in ("", *told["beside"])}
         return {"places": {name: given_images(access, parameters) for name, access in servers_.items()}}
     return {"places": {}}
 

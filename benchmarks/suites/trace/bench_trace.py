@@ -2,38 +2,31 @@
 
 The goals are 10 us for a span, including what writes it, and 1 % of the throughput of downloads of 16 MiB. Two
 processes of the same service differ by more than 1 %. So downloads from one process, some recorded and some not, decide
-about it, for release 32 (eventlet) and 33 (threads), stock and with fastio.
+about it, for release 32 (eventlet) and 33 (threads), stock and with fastio: pairs as those of the suite never_slower.
 """
 
 from benchmarks.backends.glance import BY_REQUEST
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.suites.glance.bench_glance import RELEASES
-from benchmarks.suites.trace import tables
+from benchmarks.suites.never_slower.bench_never_slower import GLANCE
+
+#: Seconds for the pairs of a server that is not decided earlier, and the fewest and the most pairs.
+BUDGET = {"seconds": 300, "least": 100, "most": 10_000}
 
 
-def _pairs(release: str) -> Case:
+def _pairs(release: str, fastio: str) -> Case:
+    row = "fastio" if fastio == "on" else "stock"
     return Case(
-        name=f"{release}-pairs",
-        title=f"{release}: time of downloads of 16 MiB with a trace, by that of others without, in turn",
-        workload="trace",
-        variants=[
-            Variant("pairs", label=row, parameters={"server": server}, against=row)
-            for row, server in (("stock", ""), ("fastio", "fastio"))
-        ],
-        parameters={"size": 16 * MIB, "pairs": 30},
-        quick={"size": MIB, "pairs": 1},
-        rounds=250,
-        enough=tables.sure,
-        unit="x",
-        value="times",
-        columns=("cost_us", "server_ms"),
-        warmup=0,
-        backend=release,
-        backend_parameters={"trace": BY_REQUEST},
-        beside={"fastio": (release, {"fastio": "on", "trace": BY_REQUEST})},
-        prepare="prepare",
-    )
+        name=f"{release}-pairs-{row}", title=f"{release}, {row}: downloads of 16 MiB with a trace and without, in turn",
+        workload="never_slower", variants=["pairs"],
+        parameters={
+            "operation": "glance-download", "mode": GLANCE[release][0], "size": 16 * MIB, "busy": 0, "many": 1,
+            "traced": 1, **BUDGET,
+        },
+        quick={"size": MIB, "seconds": 0.0, "least": 1}, rounds=1, warmup=0, timeout=900, unit="slower",
+        value="slower", columns=("lowest",), backend=release,
+        backend_parameters={"trace": BY_REQUEST, "fastio": fastio}, prepare="prepare",
+    )  # fmt: skip
 
 
 CASES = [
@@ -55,7 +48,7 @@ CASES = [
         value="span_us",
         needs=("eventlet",),
     ),
-    *(_pairs(release) for release in RELEASES),
+    *(_pairs(release, fastio) for release in GLANCE for fastio in ("off", "on")),
 ]
 
 
