@@ -4,8 +4,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from typing import TypeAlias
 
-from benchmarks.harness.results import Result
+from benchmarks.harness.results import CaseResult, Result
 from fastio.tables import EMPTY, Table, number
 
 HEAD = ("", "stock", "fastio", "goal", "reached", "met")
@@ -54,24 +55,33 @@ class Goal:
         return [self.what, number(self.stock), number(self.fastio), f"{bound} {self.unit}", reached, met]
 
 
-def goal_ratio(
-    what: str, stock: float | None, fastio: float | None, relation: str, bound: float, unit: str = "x stock"
-) -> Goal:
-    """A goal of the ratio of the two figures."""
-    return Goal(what, stock, fastio, fastio / stock if stock and fastio is not None else None, relation, bound, unit)
-
-
 def goal_table(title: str, goals: Iterable[Goal]) -> Table:
     return Table(title, list(HEAD), [goal.row() for goal in goals])
 
 
+def times(stock: float | None, fastio: float) -> float | None:
+    return fastio / stock if stock else None
+
+
+def longer(stock: float | None, fastio: float) -> float | None:
+    return None if stock is None else fastio - stock
+
+
+def alone(stock: float | None, fastio: float) -> float | None:
+    return fastio
+
+
 @dataclass(frozen=True)
-class Ratio:
-    """A goal of the ratio of two rows, in each case whose name matches; suites list theirs as ``GOALS``.
+class Asked:
+    """A goal of two rows, in each case whose name matches; suites list theirs as ``GOALS``.
 
     :param what: its name, with ``{case}`` for that of the case
     :param stock: the row that fastio's is compared with; of several, the one with the smallest figure
+    :param fastio: a case without this row has no such goal
     :param key: of another figure of the runs than the case's
+    :param stock_key: the same of the row that fastio's is compared with, if it is another one
+    :param less: a row whose figure is not to count in fastio's
+    :param of: what of the two figures is judged: their ratio by default
     """
 
     what: str
@@ -82,18 +92,33 @@ class Ratio:
     key: str = ""
     unit: str = "x stock"
     cases: str = "*"
+    stock_key: str | None = None
+    less: str = ""
+    of: Callable[[float | None, float], float | None] = times
+
+    def goal(self, case: CaseResult) -> Goal:
+        rows = [self.stock] if isinstance(self.stock, str) else self.stock
+        key = self.key if self.stock_key is None else self.stock_key
+        stock = min((each for row in rows if (each := case.median(row, key)) is not None), default=None)
+        fast = case.median(self.fastio, self.key)
+        if self.less and fast is not None:
+            without = case.median(self.less, self.key)
+            fast = None if without is None else fast - without
+        reached = None if fast is None else self.of(stock, fast)
+        return Goal(self.what.format(case=case.name), stock, fast, reached, self.relation, self.bound, self.unit)
 
 
-def ratios(result: Result, wanted: Sequence[Ratio]) -> Table:
-    """The goals of a result, case by case."""
-    made = []
-    for case in result.cases:
-        for each in wanted:
-            if fnmatch(case.name, each.cases):
-                rows = [each.stock] if isinstance(each.stock, str) else each.stock
-                known = (case.median(row, each.key) for row in rows)
-                stock = min((figure for figure in known if figure is not None), default=None)
-                what = each.what.format(case=case.name)
-                fast = case.median(each.fastio, each.key)
-                made.append(goal_ratio(what, stock, fast, each.relation, each.bound, each.unit))
+#: A goal of two rows, or what gives goals of a whole result.
+Wanted: TypeAlias = Asked | Callable[[Result], Iterable[Goal]]
+
+
+def asked(result: Result, wanted: Sequence[Wanted]) -> Table:
+    """The goals of a result."""
+    made: list[Goal] = []
+    for each in wanted:
+        if isinstance(each, Asked):
+            cases = (case for case in result.cases if fnmatch(case.name, each.cases) and each.fastio in case.variants)
+            made += map(each.goal, cases)
+        else:
+            made += each(result)
     return goal_table("Goals", made)

@@ -81,7 +81,9 @@ class VariantResult:
         return [run for run in self.runs if not run["warmup"]]
 
     def median(self, key: str) -> float | None:
-        """The median of a figure of the measured runs, None unless all of them have it."""
+        """The median of a figure of the measured runs, None unless all of them have it; also of :data:`COSTS`."""
+        if key in (name for name, *_ in COSTS):
+            return self.costs().get(key)
         found: list[Any] = [run.get(key) for run in self.measured()]
         return statistics.median(found) if found and None not in found else None
 

@@ -3,7 +3,7 @@
 A suite is a folder of ``benchmarks/suites``; it does not have to be listed here. Of it are taken
 
 - of ``bench_SUITE.py`` the first paragraph of its docstring, which says what is measured,
-- ``GOALS`` of the same file, if they are ratios of two rows (:class:`benchmarks.harness.goals.Ratio`),
+- ``GOALS`` of the same file (:class:`benchmarks.harness.goals.Asked`),
 - of ``tables.py``, if it is there, ``judgement(result)``: tables of what the figures say,
 - of ``plots.py``, if it is there, ``PLOTS``: what only this suite draws (:class:`benchmarks.harness.plots.Drawing`).
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.harness.goals import ratios
+from benchmarks.harness.goals import asked
 from benchmarks.harness.results import ROOT, Result, ResultError
 from benchmarks.harness.summaries import Summary
 from fastio.tables import Table
@@ -59,7 +59,7 @@ class Suite:
         """The same, made of the figures, whatever a summary says of them."""
         goals = getattr(importlib.import_module(self._main), "GOALS", ())
         judge = self._declared("tables", "judgement")
-        made = [*([ratios(result, goals)] if goals else []), *(judge(result) if judge else [])]
+        made = [*([asked(result, goals)] if goals else []), *(judge(result) if judge else [])]
         return [each for each in made if each.rows]
 
     def plots(self) -> Mapping[str, Any]:

@@ -23,7 +23,9 @@ from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.backends.network import Network
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.goals import Asked, Goal, longer
 from benchmarks.harness.modes import MIB
+from benchmarks.harness.results import CaseResult, Result
 from benchmarks.suites.disk_swift.bench_disk_swift import LOG, SOURCES
 from benchmarks.suites.glance.bench_glance import ELSEWHERE, SHIPPED
 
@@ -196,6 +198,55 @@ def _over(rate: str, each: int) -> Case:
         long=rate != next(iter(RATES)),
     )
 
+
+# --- what is asked of it
+
+#: The part of the most requests/s of all levels from which a service is saturated.
+FULL = 0.95
+
+
+def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
+    """Service, requests at a time, and what was measured."""
+    known = {f"{service}-{users}": (service, users) for service in SERVICES for users in LEVELS}
+    for case in result.cases:
+        if case.name in known:
+            yield *known[case.name], case
+
+
+def most_of(result: Result, service: str, server: str) -> tuple[int, float] | None:
+    """With how many requests at a time it is saturated, and its most requests/s."""
+    rates = {users: case.median(server, RATE) for own, users, case in levels(result) if own == service}
+    found = {users: value for users, value in rates.items() if value is not None}
+    if not found:
+        return None
+    most = max(found.values())
+    return min(users for users, value in found.items() if value >= FULL * most), most
+
+
+def _saturated(result: Result) -> Iterator[Goal]:
+    for service in SERVICES:
+        before, after = (most_of(result, service, server) for server in SERVERS)
+        if before and after:
+            what, ratio = f"{service}: req/s where it is saturated", after[1] / before[1]
+            yield Goal(what, before[1], after[1], ratio, "≥", 1, "x stock")
+
+
+def _level(service: str, users: int) -> Iterator[Asked]:
+    case, what = f"{service}-{users}", f"{service}, {users} at a time"
+    # From 100 requests at a time on; as it is shipped, there are more.
+    if users >= 100:
+        yield Asked(f"{what}: req/s", "≥", 1.4 if service == SHIPPED else 1.3, key=RATE, cases=case)
+    if service == SHIPPED:
+        yield Asked(f"{what}: p99 ms", "≤", 1, key="whole_p99_ms", cases=case)
+    yield Asked(f"{what}: success", "≥", 0, key="success_ratio", unit="more", cases=case, of=longer)
+
+
+RATE = "operations_per_second"
+GOALS = [
+    *(goal for service in SERVICES for users in LEVELS for goal in _level(service, users)),
+    _saturated,
+    Asked("{case}: downloads/s at the limit", "≥", 1.3, key=RATE, cases="offered-glance-*"),
+]
 
 CASES = [
     *(_case(service, users, total) for service in SERVICES for users, total in LEVELS.items()),

@@ -10,8 +10,8 @@ from benchmarks.harness import plots, statistics
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
-from benchmarks.suites.concurrency.bench_concurrency import SERVICES
-from benchmarks.suites.concurrency.tables import SERVERS, levels, points, searches
+from benchmarks.suites.concurrency.bench_concurrency import SERVERS, SERVICES, levels
+from benchmarks.suites.concurrency.tables import points, searches
 
 HEIGHT = 3.0
 STYLES = {"stock": ("#8b3a62", "s", "--"), "fastio": ("#2a7f62", "o", "-")}

@@ -1,25 +1,14 @@
-"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and the goals."""
+"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and the limits."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
-from benchmarks.harness.goals import Goal, goal_ratio, goal_table
 from benchmarks.harness.results import GIB, CaseResult, Result, VariantResult
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.suites.concurrency.bench_concurrency import LEVELS, SERVERS, SERVICES, traced
+from benchmarks.suites.concurrency.bench_concurrency import SERVERS, SERVICES, levels, most_of, traced
 from benchmarks.suites.concurrency.offered import rates
-from benchmarks.suites.glance.bench_glance import SHIPPED
-
-#: Requests/s that fastio is to have of stock's, from how many requests at a time on; as it is shipped.
-FASTER, MANY = 1.3, 100
-FASTER_AS_SHIPPED = 1.4
-#: Load at the limit that fastio is to carry of stock's, with glance.
-CARRIED = 1.3
-#: The part of the most requests/s of all levels from which a service is saturated.
-FULL = 0.95
-
 
 HEAD = (
     "", "row", "MiB/s", "x stock (95 %)", "server CPU s/GiB", "x stock's CPU (95 %)", "machine CPU s/GiB", "limit",
@@ -31,18 +20,8 @@ def judgement(result: Result) -> list[Table]:
     links = [
         _link(case, title, row) for case in result.cases if "rate" in case.parameters for title, row in _shown(case)
     ]
-    return [
-        overview(result), states(result), saturation(result), goals(result), offered(result), curves(result),
-        goal_table("Goals", _offered_goals(result)), Table("What limits the load over a network", list(HEAD), links),
-    ]  # fmt: skip
-
-
-def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
-    """Service, requests at a time, and what was measured."""
-    known = {f"{service}-{users}": (service, users) for service in SERVICES for users in LEVELS}
-    for case in result.cases:
-        if case.name in known:
-            yield *known[case.name], case
+    limits = Table("What limits the load over a network", list(HEAD), links)
+    return [overview(result), states(result), saturation(result), curves(result), limits]
 
 
 def overview(result: Result) -> Table:
@@ -103,25 +82,12 @@ def _trace(case: CaseResult, server: str) -> dict[str, Any]:
     return case.variants[title].details.get("trace", {}) if title in case.variants else {}
 
 
-def _most(result: Result, service: str, server: str) -> tuple[int, float] | None:
-    """With how many requests at a time it is saturated, and its most requests/s."""
-    found = {}
-    for own, users, case in levels(result):
-        value = case.median(server, "operations_per_second")
-        if own == service and value is not None:
-            found[users] = value
-    if not found:
-        return None
-    most = max(found.values())
-    return min(users for users, value in found.items() if value >= FULL * most), most
-
-
 def saturation(result: Result) -> Table:
     """From how many requests at a time on a service gets no faster, and on what."""
     made = Table("Saturation", ["", "", "at a time", "req/s", "what is used up"], [])
     for service in SERVICES:
         for server in SERVERS:
-            found = _most(result, service, server)
+            found = most_of(result, service, server)
             if found is None:
                 continue
             users, most = found
@@ -131,49 +97,11 @@ def saturation(result: Result) -> Table:
     return made
 
 
-def goals(result: Result) -> Table:
-    return goal_table("Goals", _goals(result))
-
-
-def _goals(result: Result) -> Iterator[Goal]:
-    for service, users, case in levels(result):
-        if not all(map(case.figures, SERVERS)):
-            continue
-        what = f"{service}, {users} at a time"
-        if users >= MANY:
-            reached = statistics.ratio(case.figures("fastio"), case.figures("stock"), case.seed).ratio
-            stock, fast = (case.median(server, "operations_per_second") for server in SERVERS)
-            faster = FASTER_AS_SHIPPED if service == SHIPPED else FASTER
-            yield Goal(f"{what}: req/s", stock, fast, reached, "≥", faster, "x stock")
-        if service == SHIPPED:
-            stock, fast = (case.median(server, "whole_p99_ms") for server in SERVERS)
-            yield goal_ratio(f"{what}: p99 ms", stock, fast, "≤", 1)
-        stock, fast = (case.median(server, "success_ratio") for server in SERVERS)
-        if stock is not None and fast is not None:
-            yield Goal(f"{what}: success", stock, fast, fast - stock, "≥", 0, "more")
-    for service in SERVICES:
-        before, after = (_most(result, service, server) for server in SERVERS)
-        if before is not None and after is not None:
-            yield goal_ratio(f"{service}: req/s where it is saturated", before[1], after[1], "≥", 1)
-
-
 def searches(result: Result) -> Iterator[CaseResult]:
     """The cases of an offered load."""
     for case in result.cases:
         if "kind" in case.parameters and all(map(case.figures, SERVERS)):
             yield case
-
-
-def offered(result: Result) -> Table:
-    """Where the limit is."""
-    head = ["", "limit, ms", "stock downloads/s", "fastio", "stock MiB/s", "fastio", "x stock (95 %)"]
-    made = Table("Offered load at which the 99th percentile passes the limit", head, [])
-    for case in searches(result):
-        row = [case.name, number(case.parameters["limit"])]
-        row += [number(case.median(server, "operations_per_second")) for server in SERVERS]
-        row += [number(case.median(server)) for server in SERVERS]
-        made.rows.append([*row, plain.ratio(case, "fastio")])
-    return made
 
 
 def points(case: CaseResult, server: str) -> Iterator[tuple[float, list[float]]]:
@@ -194,15 +122,6 @@ def curves(result: Result) -> Table:
             made.rows.append([case.name, number(rate), *(EMPTY if each is None else number(each) for each in cells)])
     made.notes.append("medians of the rounds that got there; a search ends at the first rate above the limit")
     return made
-
-
-def _offered_goals(result: Result) -> Iterator[Goal]:
-    for case in searches(result):
-        if case.parameters["kind"] != "glance":
-            continue
-        stock, fast = (case.median(server, "operations_per_second") for server in SERVERS)
-        ratio = statistics.ratio(case.figures("fastio"), case.figures("stock"), case.seed).ratio
-        yield Goal(f"{case.name}: downloads/s at the limit", stock, fast, ratio, "≥", CARRIED, "x stock")
 
 
 def _shown(case: CaseResult) -> Iterator[tuple[str, VariantResult]]:

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.goals import Ratio
+from benchmarks.harness.goals import Asked, alone, longer
 from benchmarks.harness.modes import GIB, MIB
 from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
@@ -216,28 +216,78 @@ def _slow(clients: int, kind: str = "") -> Case:
     )  # fmt: skip
 
 
-CPU = "server_cpu_seconds"
-#: Of uploads to a store on a disk: stock's rate and processor time, the processor time of an upload's parts, and the
-#: rate of the slower hash; of imports: the time, and the processor's time, that one may take of stock's.
+CPU, CPU_GIB = "server_cpu_seconds", "server_cpu_seconds_per_gib"
+#: Service -> times stock's throughput that a download has to reach, the share of stock's CPU time it may take, and
+#: times the throughput of stock that an upload has to reach.
+TRANSFERS = {SHIPPED: (1.4, 0.7, 1.8), "glance-32": (1.9, 0.5, 1.8), "glance-33": (1.4, 0.7, 2.2)}
+#: Downloads at a time -> milliseconds that half of the other requests may take, and that 99 % of them may take where no
+#: worker waits for a client.
+P50_DOWNLOADS, P99_APART = {1: 15.0, 5: 20.0, 20: 40.0}, {1: 50.0, 5: 100.0, 20: 200.0}
+#: Slow clients at a time -> milliseconds that 99 % of the other requests may take.
+P99_SLOW = {4: 50.0, 200: 150.0}
+
+
+def _transfers(service: str) -> Iterator[Asked]:
+    faster, share, upload = TRANSFERS[service]
+    down, up = f"{service}-download", f"{service}-upload"
+    for row, named in (("fastio", ""), (APART, f", {APART}")):
+        yield Asked(f"{service} download{named}, MB/s", "≥", faster, fastio=row, cases=down)
+    for row in ("fastio", "fastio-sendfile", "fastio-copying", APART):
+        what = f"{service} download, {row}, server CPU s/GiB"
+        yield Asked(what, "≤", share, fastio=row, key=CPU_GIB, cases=down)
+        if service in WITH_SENDFILE and row in ("fastio", "fastio-sendfile"):
+            what = f"{what}, nginx for stock"
+            yield Asked(what, "≤", 1.0, "reference-nginx", row, CPU_GIB, "x nginx", down)
+    for clients in CLIENTS_AT_ONCE:
+        during = f"{service}, other requests during {clients} {{}}{'s' * (clients > 1)}"
+        rows = {"stock": title("stock", clients), "fastio": title("fastio", clients)}
+        loads = during.format("download"), during.format("upload")
+        if service == SHIPPED:
+            # Where every thread has a transfer, the others wait for its end: with fastio no longer than without.
+            for what, case in zip(loads, (down, up), strict=True):
+                yield Asked(f"{what}, p99 ms", "≤", 1.0, **rows, key="p99_ms", cases=case)
+            apart = {**rows, "fastio": title(APART, clients), "key": "p99_ms", "unit": "ms", "of": alone}
+            yield Asked(f"{loads[0]}, {APART}, p99 ms", "≤", P99_APART[clients], cases=down, **apart)
+            continue
+        for name, bound in (("p50", P50_DOWNLOADS[clients]), ("p99", 150.0)):
+            own = {**rows, "key": f"{name}_ms", "unit": "ms", "of": alone}
+            yield Asked(f"{loads[0]}, {name} ms", "≤", bound, cases=down, **own)
+        yield Asked(f"{loads[0]}, MB/s of the downloads", "≥", faster, **rows, cases=down)
+        yield Asked(f"{loads[1]}, p50 ms", "≤", 5.0, **rows, key="p50_ms", unit="ms more", cases=up, of=longer)
+    yield Asked(f"{service} upload, MB/s", "≥", upload, cases=up)
+
+
+def _slow_goals(clients: int) -> Iterator[Asked]:
+    case, all_of_it = slow_name(clients), clients * LOADS[clients][0] / 1e6
+    what, bound = f"other requests during {clients} slow downloads, p99 ms", P99_SLOW[clients]
+    yield Asked(what, "≤", bound, key="p99_ms", unit="ms", cases=case, of=alone)
+    yield Asked(
+        f"{clients} slow downloads, MB/s", "≥", 0.95, unit="of what they ask for", cases=case,
+        of=lambda stock, fastio: fastio / all_of_it,
+    )  # fmt: skip
+
+
+def _disk() -> Iterator[Asked]:
+    """Of uploads to a store on a disk; also against the processor time of their parts, and the rate of a hash."""
+    for more in ("", CHUNKED):
+        rows = {"stock": f"stock{more}", "fastio": f"fastio{more}", "cases": "*-disk"}
+        yield Asked(f"{{case}}{more}, MB/s", "≥", 1.6, **rows)
+        yield Asked(f"{{case}}{more}, server CPU s", "≤", 1.0, **rows, key=CPU)
+    what = "{case}, server CPU s, the parts for stock"
+    yield Asked(what, "≤", 1.15, PARTS, key=CPU, unit="x parts", cases="*-disk")
+    yield Asked("{case}, MB/s, the slower hash for stock", "≥", 1.0, HASHES, unit="x hash", cases="*-disk")
+
+
+def _imports(method: str) -> Iterator[Asked]:
+    yield Asked("{case}, s", "≤", 0.5, cases=f"*-{method}*")
+    yield Asked("{case}, server CPU s", "≤", 0.4, key=CPU, cases=f"*-{method}*")
+
+
 GOALS = [
-    *(
-        goal
-        for more in ("", CHUNKED)
-        for goal in (
-            Ratio(f"{{case}}{more}, MB/s", "≥", 1.6, f"stock{more}", f"fastio{more}", cases="*-disk"),
-            Ratio(f"{{case}}{more}, server CPU s", "≤", 1.0, f"stock{more}", f"fastio{more}", CPU, cases="*-disk"),
-        )
-    ),
-    Ratio("{case}, server CPU s, the parts for stock", "≤", 1.15, PARTS, key=CPU, unit="x parts", cases="*-disk"),
-    Ratio("{case}, MB/s, the slower hash for stock", "≥", 1.0, HASHES, unit="x hash", cases="*-disk"),
-    *(
-        goal
-        for method in METHODS
-        for goal in (
-            Ratio("{case}, s", "≤", 0.5, cases=f"*-{method}*"),
-            Ratio("{case}, server CPU s", "≤", 0.4, key=CPU, cases=f"*-{method}*"),
-        )
-    ),
+    *(goal for service in SERVICES for goal in _transfers(service)),
+    *(goal for clients in LOADS for goal in _slow_goals(clients)),
+    *_disk(),
+    *(goal for method in METHODS for goal in _imports(method)),
 ]
 
 CASES = [
