@@ -265,26 +265,3 @@ def test_sockets_that_are_more_than_sockets(marks: list[int]) -> None:
         with contextlib.closing(cls()) as Raw.connection.sock:
             assert http_bodies.Body(Raw()).read(MIB) == b"data"
         assert marks == expected
-
-
-def outcomes(answer: Answer, wrapped: bool) -> tuple[bytes, Any]:
-    """What can be read of ``answer``, and how it ends."""
-    with serving(in_turn([answer])) as server:
-        raw = get(server.url).raw
-        read = http_bodies.Body(raw).read if wrapped else raw.read
-        found = b""
-        try:
-            while piece := read(256 * KIB):
-                found += piece
-        except Exception as error:
-            return found, (type(error), str(error))
-        return found, None
-
-
-@pytest.mark.parametrize("kept", [0, 1, 64 * KIB, 256 * KIB, 256 * KIB + 1, 700_000, MIB - 1])
-def test_a_server_that_breaks_off(kept: int, marks: list[int]) -> None:
-    """The bytes, the error and its text are those without the mark."""
-    data = bytes(range(256)) * 4 * KIB
-    found = outcomes(Answer(body=data, breaks_off=kept), wrapped=True)
-    assert marks[0] == 256 * KIB
-    assert found == outcomes(Answer(body=data, breaks_off=kept), wrapped=False)

@@ -1,7 +1,6 @@
 """``store_http``: chunks of the configured size, from nginx and from servers that fail."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,25 +11,12 @@ pytest.importorskip("glance_store")
 http = pytest.importorskip("glance_store._drivers.http")
 
 import fastio  # noqa: E402
-from benchmarks.backends.base import reserved_port  # noqa: E402
-from fastio.io import lowwater  # noqa: E402
-from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
+from tests.outcome import as_upstream  # noqa: E402
+from tests.stores.http_server import Answer, in_turn, serving  # noqa: E402
 from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
 
 NAME = "store_http"
 DEFAULT = MIB
-
-
-def test_the_kernel_gathers_a_chunk(http_store: Any, marks: list[int]) -> None:
-    url = http_store.place(content(8 * MIB))
-    with fastio.patched(NAME):
-        http_store.read(url)
-    counts = fastio.metrics().patches[NAME]
-    assert (counts.calls, counts.bytes, counts.fallbacks) == (1, 8 * MIB, {})
-    assert marks[:8] == [lowwater.MOST] * 7 + [0]
-    marks.clear()
-    http_store.read(url)
-    assert marks == []
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
@@ -50,50 +36,38 @@ def test_every_size(http_store: Any, chunk: int, chunks: int, beside: int) -> No
     assert [len(piece) for piece in pieces] == sizes(len(data), chunk)
 
 
-def outcome(store: Any, answer: Callable[[Request], Answer]) -> Any:
-    """What can be read from such a server, how it ends, and whether the connection is given back or closed."""
+def read(store: Any, answer: Answer) -> Any:
+    """What can be read from such a server, how it ends, and what was asked of it."""
     found = b""
-    with serving(answer) as server:
+    end: Any = None
+    with serving(in_turn([answer])) as server:
         try:
-            chunks, size = store.get(f"{server.url}/image")
-            for chunk in chunks:
+            for chunk in store.get(f"{server.url}/image")[0]:
                 found += chunk
         except Exception as error:
-            text = str(error).replace(str(server.port), "PORT")
-            return found, type(error), text
-        requests = [(request.method, request.path) for request in server.requests]
-        return found, size, requests
+            end = type(error), str(error).replace(str(server.port), "PORT")
+        return found, end, [(request.method, request.path) for request in server.requests]
 
 
 BODY = content(3 * MIB)
-
-ANSWERS = {
-    "broken off at once": lambda: [Answer(body=BODY, breaks_off=0)],
-    "broken off": lambda: [Answer(body=BODY, breaks_off=1_500_000)],
-    "broken off at the end": lambda: [Answer(body=BODY, breaks_off=3 * MIB - 1)],
-    "not found": lambda: [Answer("404 Not Found", body=b"no such image")],
-    "error": lambda: [Answer("500 Internal Server Error", body=b"it broke")],
-    "an error of many words": lambda: [Answer("503 Service Unavailable", body=b"x" * 300_000)],
-    "nothing": lambda: [Answer()],
-    "empty body, no length": lambda: [Answer(headers={"Content-Length": "0"})],
-}
+ANSWERS = [
+    *(Answer(body=BODY, breaks_off=kept) for kept in (
+        0, 1, 64 * KIB, 256 * KIB, 256 * KIB + 1, 700_000, 1_500_000, 3 * MIB - 1
+    )),
+    Answer("404 Not Found", body=b"no such image"),
+    Answer("500 Internal Server Error", body=b"it broke"),
+    Answer("503 Service Unavailable", body=b"x" * 300_000),
+    Answer(),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(ANSWERS))
-def test_failures_are_upstreams(http_store: Any, name: str) -> None:
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: f"{answer.status}, {answer.breaks_off}")
+@pytest.mark.parametrize("chunk", ["256KiB", "4MiB"])
+def test_failures_are_upstreams(http_store: Any, answer: Answer, chunk: str, marks: list[int]) -> None:
     """The bytes before it, the exception and its text; and the chunk size does not matter to any of them."""
-    with fastio.patched(NAME, store_chunk_sizes={"*": 4 * MIB}):
-        patched = outcome(http_store, in_turn(ANSWERS[name]()))
-    assert patched == outcome(http_store, in_turn(ANSWERS[name]()))
-
-
-def test_no_server(http_store: Any) -> None:
-    from glance_store import exceptions
-
-    with reserved_port() as nobody:
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/image"
-        with fastio.patched(NAME), pytest.raises(exceptions.RemoteServiceUnavailable):
-            http_store.get(url)
+    _, end, _ = as_upstream(lambda: read(http_store, answer), NAME, store_chunk_sizes={"*": chunk})
+    assert (end is None) == (answer.status == "200 OK" and answer.breaks_off is None)
+    assert any(marks) == (answer.breaks_off is not None and chunk == "256KiB")
 
 
 def test_a_reader_that_stops_early_closes_the_connection(http_store: Any) -> None:

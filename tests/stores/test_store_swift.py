@@ -1,4 +1,4 @@
-"""``store_swift``: chunks of the configured size, in both directions, with a real Swift and with servers that fail."""
+"""``store_swift``: segments and ranges with a real Swift, and servers that fail."""
 
 import io
 import threading
@@ -13,10 +13,8 @@ pytest.importorskip("glance_store")
 swiftclient = pytest.importorskip("swiftclient")
 pytest.importorskip("glance_store._drivers.swift.store")
 
-import requests  # noqa: E402
-
 import fastio  # noqa: E402
-from fastio.io import http_bodies, lowwater  # noqa: E402
+from tests.outcome import as_upstream, outcome  # noqa: E402
 from tests.stores.http_server import Answer, in_turn, serving, stock_block  # noqa: E402
 from tests.stores.images import KIB, MIB, ImageFile, content, sizes  # noqa: E402
 
@@ -28,72 +26,46 @@ STOCK = 64 * KIB
 SEGMENT = 1000 * 1024
 
 
-def test_the_blocks_of_an_upload(swift_store: Any, sent: list[int]) -> None:
-    data = content(3 * MIB + 1)
-    with fastio.patched(NAME, **SETTING):
-        file = ImageFile(data)
-        url = swift_store.add(file, size=len(data)).url
-        assert sent == [each for each in sizes(len(data), CHUNK) if each >= 1000]
-        # Upstream looks at one byte first, and at first what may come slowly is asked for as by upstream.
-        assert file.asked[:2] == [1, stock_block() - 1]
-        assert swift_store.read(url) == data
-    sent.clear()
-    swift_store.add(data)
-    assert set(sent) == {stock_block()}
-
-
-def test_the_chunks_of_an_upload_of_unknown_size(open_store: Any, sent: list[int]) -> None:
-    store = open_store("swift", swift_store_large_object_chunk_size=1)
-    data = content(SEGMENT + 300_000)
-    with fastio.patched(NAME, **SETTING):
-        url = store.add(io.BytesIO(data)).url
-        pieces = [each for part in (SEGMENT, 300_000) for each in sizes(part, CHUNK)]
-        # requests before 2.32 sends the frame by itself.
-        assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
-        assert store.read(url) == data
-    sent.clear()
-    store.add(io.BytesIO(data))
-    assert max(sent) in (STOCK, STOCK + len(b"10000\r\n\r\n"))
-
-
-@pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
-def test_the_chunks_of_buffered_segments(open_store: Any, tmp_path: Any, size: int) -> None:
-    store = open_store(
+@pytest.fixture(params=[False, True], ids=["direct", "buffered"])
+def in_segments(request: pytest.FixtureRequest, open_store: Any, tmp_path: Any) -> Any:
+    """A store whose images of a segment and more are large ones."""
+    return open_store(
         "swift", swift_store_large_object_size=1, swift_store_large_object_chunk_size=1,
-        swift_buffer_on_upload=True, swift_upload_buffer_dir=str(tmp_path),
+        swift_buffer_on_upload=request.param, swift_upload_buffer_dir=str(tmp_path),
     )  # fmt: skip
+
+
+def test_what_may_come_slowly_is_asked_for_as_by_upstream_at_first(swift_store: Any) -> None:
+    with fastio.patched(NAME):
+        file = ImageFile(content(MIB))
+        swift_store.add(file, size=MIB)
+    # Upstream looks at one byte first.
+    assert file.asked[:2] == [1, stock_block() - 1]
+
+
+@pytest.mark.parametrize("in_segments", [True], indirect=True)
+@pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
+def test_the_chunks_of_buffered_segments(in_segments: Any, size: int) -> None:
     data = content(2 * SEGMENT)
     with fastio.patched(NAME, **SETTING):
         file = ImageFile(data)
-        added = store.add(file, size=size)
+        added = in_segments.add(file, size=size)
         # Two segments, each up to its end, and (not in glance_store 4) a third one, in which there is nothing.
         segment = [*(min(CHUNK, SEGMENT - at) for at in range(0, SEGMENT, CHUNK)), 0]
         assert file.asked in ([*segment, *segment, min(CHUNK, SEGMENT)], [*segment, *segment])
-        assert store.read(added.url) == data
+        assert in_segments.read(added.url) == data
     assert added.size == len(data)
     file = ImageFile(data)
-    store.add(file, size=size)
+    in_segments.add(file, size=size)
     assert max(file.asked) == STOCK
 
 
 @pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
-@pytest.mark.parametrize("buffered", [False, True], ids=["direct", "buffered"])
-def test_an_image_file_that_fails(open_store: Any, tmp_path: Any, buffered: bool, size: int) -> None:
+def test_an_image_file_that_fails(in_segments: Any, size: int) -> None:
     """The exception is upstream's."""
-    options: dict[str, Any] = {"swift_store_large_object_size": 1, "swift_store_large_object_chunk_size": 1}
-    if buffered:
-        options |= {"swift_buffer_on_upload": True, "swift_upload_buffer_dir": str(tmp_path)}
-    store = open_store("swift", **options)
-    image_id = str(uuid.uuid4())
-
-    def outcome() -> Any:
-        with pytest.raises(Exception) as caught:  # noqa: PT011
-            store.add(ImageFile(content(2 * SEGMENT), 100_000, 300_000), image_id, size=size)
-        return caught.type, str(caught.value)
-
-    with fastio.patched(NAME):
-        patched = outcome()
-    assert patched == outcome()
+    file = lambda: ImageFile(content(2 * SEGMENT), 100_000, 300_000)  # noqa: E731
+    error, _ = as_upstream(lambda: outcome(lambda: in_segments.add(file(), str(uuid.UUID(int=size)), size=size)), NAME)
+    assert issubclass(error, Exception)
 
 
 @pytest.mark.parametrize("start", [0, 1, 99_999, 100_000, 300_000])
@@ -111,16 +83,6 @@ def test_the_rest_of_an_image(swift_store: Any, start: int) -> None:
         pieces = list(body)
     assert b"".join(pieces) == data[start:]
     assert [len(piece) for piece in pieces] == sizes(len(data) - start, 100_000)
-
-
-def test_the_kernel_gathers_a_chunk(swift_store: Any, marks: list[int]) -> None:
-    url = swift_store.add(content(8 * MIB)).url
-    with fastio.patched(NAME):
-        swift_store.read(url)
-    assert marks[:8] == [lowwater.MOST] * 7 + [0]
-    marks.clear()
-    swift_store.read(url)
-    assert marks == []
 
 
 # What Swift does not do on demand: servers that fail, and swiftclient's ways to go on.
@@ -182,25 +144,21 @@ DOWNLOADS: dict[str, Callable[[], list[Answer]]] = {
 @pytest.mark.parametrize("name", list(DOWNLOADS))
 @pytest.mark.parametrize("retries", [0, 2])
 def test_downloads_end_as_upstreams(name: str, retries: int) -> None:
-    upstream = downloaded(DOWNLOADS[name](), retries=retries)
-    with fastio.patched(NAME):
-        assert downloaded(DOWNLOADS[name](), retries=retries) == upstream
+    as_upstream(lambda: downloaded(DOWNLOADS[name](), retries=retries), NAME)
 
 
 def test_a_timeout_of_a_download() -> None:
     """Pieces that arrive in time keep it from running out, and a server that stalls lets it."""
 
-    def outcome() -> Any:
+    def stalls() -> Any:
         hold = threading.Event()
         answers = [Answer(headers=ETAG, body=BODY, hold=hold, before_hold=MIB)]
         found = downloaded(answers, stalls_at=MIB, retries=0, timeout=50)
         hold.set()
         return found
 
-    upstream = outcome()
+    upstream = as_upstream(stalls, NAME)
     assert upstream[0] == BODY[:MIB] and "timed out" in upstream[1][1]
-    with fastio.patched(NAME):
-        assert outcome() == upstream
 
 
 def uploaded(answers: list[Answer], contents: Any, **options: Any) -> Any:
@@ -242,26 +200,19 @@ def test_uploads_end_as_upstreams(name: str, first: str | None) -> None:
     """Also those that are sent again, from the start: what comes over the wire is the same."""
     make, options = UPLOADS[name]
 
-    def outcome() -> Any:
+    def upload() -> Any:
         answers = [Answer(first, body=b"no")] * bool(first) + [Answer("201 Created", ETAG)]
         return uploaded(answers, make(), retries=2, **options)
 
-    upstream = outcome()
-    with fastio.patched(NAME), warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        assert outcome() == upstream
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=UserWarning, module="swiftclient")
+        as_upstream(upload, NAME)
 
 
 def test_an_upload_that_is_refused_before_its_end() -> None:
-    def outcome() -> Any:
-        return uploaded([Answer("413 Too Large", body=b"no", early=True)], io.BytesIO(BODY), content_length=len(BODY))[
-            0
-        ]
-
-    upstream = outcome()
-    assert upstream[0] is swiftclient.ClientException
-    with fastio.patched(NAME):
-        assert outcome() == upstream
+    refusal = Answer("413 Too Large", body=b"no", early=True)
+    end = as_upstream(lambda: uploaded([refusal], io.BytesIO(BODY), content_length=len(BODY))[0], NAME)
+    assert end[0] is swiftclient.ClientException
 
 
 def test_the_connection_is_used_again() -> None:
@@ -276,31 +227,6 @@ def test_the_connection_is_used_again() -> None:
 
     with fastio.patched(NAME):
         assert numbers() == [0, 0, 0]
-
-
-def test_what_swiftclient_is_told_is_kept() -> None:
-    """Certificates, verification, proxy and time-out go with each request; session and headers are swiftclient's."""
-
-    def described() -> Any:
-        found = swiftclient.client.HTTPConnection(
-            "https://host/", proxy="http://proxy:1", cacert="ca.pem", cert="cert.pem", cert_key="key.pem", timeout=7
-        )
-        session = found.request_session
-        adapters = {
-            prefix: (adapter.max_retries.total, adapter.config, adapter._pool_connections, adapter._pool_maxsize)
-            for prefix, adapter in session.adapters.items()
-        }
-        return type(session), session.headers, session.verify, found.requests_args, adapters, list(vars(found))
-
-    upstream = described()
-    with fastio.patched(NAME):
-        assert described() == upstream
-        session = swiftclient.client.HTTPConnection("http://host/").request_session
-        assert {type(adapter) for adapter in session.adapters.values()} == {http_bodies.BlockAdapter}
-        other = requests.Session()
-        assert {type(adapter) for adapter in other.adapters.values()} == {requests.adapters.HTTPAdapter}
-    session = swiftclient.client.HTTPConnection("http://host/").request_session
-    assert {type(adapter) for adapter in session.adapters.values()} == {requests.adapters.HTTPAdapter}
 
 
 def test_a_program_that_uses_swiftclient_alone(run_python: Any) -> None:

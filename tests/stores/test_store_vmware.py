@@ -1,4 +1,4 @@
-"""``store_vmware``: chunks of the configured size, in both directions, over HTTPS."""
+"""``store_vmware`` over HTTPS, and servers that fail."""
 
 import io
 from typing import Any
@@ -13,56 +13,11 @@ import requests  # noqa: E402
 import urllib3  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio.io import http_bodies  # noqa: E402
-from tests.stores.http_server import Answer, in_turn, serving, stock_block  # noqa: E402
-from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
+from tests.outcome import as_upstream, outcome  # noqa: E402
+from tests.stores.http_server import Answer, in_turn, serving  # noqa: E402
+from tests.stores.images import MIB, content  # noqa: E402
 
 NAME = "store_vmware"
-CHUNK = 100_000
-SETTING: dict[str, Any] = {"store_chunk_sizes": f"vmware={CHUNK}"}
-STOCK_CHUNK = 64 * KIB
-
-
-def test_the_blocks_of_an_upload(vmware_store: Any, sent: list[int]) -> None:
-    data = content(3 * MIB + 2000)
-    with fastio.patched(NAME, **SETTING):
-        url = vmware_store.add(data).url
-    assert sent == sizes(len(data), CHUNK)
-    assert vmware_store.read(url) == data
-    sent.clear()
-    vmware_store.add(data)
-    assert set(sent[:-1]) == {stock_block()}
-
-
-def test_the_chunks_of_an_upload_of_unknown_size(vmware_store: Any, sent: list[int]) -> None:
-    data = content(3 * MIB + 2000)
-    with fastio.patched(NAME, **SETTING):
-        url = vmware_store.add(io.BytesIO(data)).url
-    pieces = sizes(len(data), CHUNK)
-    # requests before 2.32 sends the frame by itself.
-    assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
-    assert vmware_store.read(url) == data
-    sent.clear()
-    vmware_store.add(io.BytesIO(data))
-    assert max(sent) in (STOCK_CHUNK, STOCK_CHUNK + len(b"10000\r\n\r\n"))
-
-
-@pytest.mark.parametrize("retries", [None, 3])
-@pytest.mark.parametrize(("insecure", "ca_file"), [(False, None), (True, None), (False, "ca.pem"), (True, "ca.pem")])
-def test_a_session_keeps_what_it_is_given(insecure: bool, ca_file: str | None, retries: int | None) -> None:
-    def described() -> Any:
-        session = vmware.new_session(insecure, ca_file, retries)
-        adapters = {
-            prefix: (adapter.max_retries.total, adapter.max_retries.read, adapter.config, adapter._pool_maxsize)
-            for prefix, adapter in session.adapters.items()
-        }
-        return type(session), session.verify, list(session.adapters), adapters
-
-    upstream = described()
-    with fastio.patched(NAME):
-        assert described() == upstream
-        assert {type(each) for each in vmware.new_session().adapters.values()} == {http_bodies.BlockAdapter}
-    assert {type(each) for each in vmware.new_session().adapters.values()} == {requests.adapters.HTTPAdapter}
 
 
 @pytest.mark.parametrize("patched", [False, True])
@@ -91,15 +46,10 @@ ANSWERS = {
 def test_uploads_end_as_upstreams(vmware_store: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """With a server that fails; it speaks no TLS, which the driver is told here."""
 
-    def outcome() -> Any:
+    def add() -> Any:
         data = io.BytesIO(content(2 * MIB))
         with serving(in_turn([ANSWERS[name]])) as server, monkeypatch.context() as patch:
             patch.setattr(vmware.StoreLocation, "https_url", f"{server.url}/folder/x")
-            try:
-                return vmware_store.add(data, "same-id", size=2 * MIB)
-            except Exception as error:
-                return type(error), str(error)
+            return outcome(lambda: vmware_store.add(data, "same-id", size=2 * MIB))
 
-    upstream = outcome()
-    with fastio.patched(NAME):
-        assert outcome() == upstream
+    as_upstream(add, NAME)

@@ -1,0 +1,118 @@
+"""What holds for each driver that uses HTTP through requests: large chunks, few wake-ups, sessions as upstream's."""
+
+import io
+from typing import Any
+
+import pytest
+
+pytest.importorskip("glance_store")
+requests = pytest.importorskip("requests")
+
+import fastio  # noqa: E402
+from fastio.io import http_bodies, lowwater  # noqa: E402
+from tests.stores.http_server import stock_block  # noqa: E402
+from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
+
+CHUNK = 100_000
+#: Bytes of a chunk of upstream's, of an image of unknown size.
+STOCK = 64 * KIB
+#: What ``swift_store_large_object_chunk_size`` = 1 comes to.
+SEGMENT = 1000 * 1024
+
+
+def patched(driver: str) -> Any:
+    """The driver's patch, with :data:`CHUNK`."""
+    return fastio.patched(f"store_{driver}", store_chunk_sizes=f"{driver}={CHUNK}")
+
+
+@pytest.mark.parametrize("driver", ["http", "swift"])
+def test_the_kernel_gathers_a_chunk(open_store: Any, marks: list[int], driver: str) -> None:
+    store = open_store(driver)
+    url = store.place(content(8 * MIB))
+    with fastio.patched(f"store_{driver}"):
+        store.read(url)
+    counts = fastio.metrics().patches[f"store_{driver}"]
+    assert (counts.bytes, counts.fallbacks) == (8 * MIB, {})
+    assert marks[:8] == [lowwater.MOST] * 7 + [0]
+    marks.clear()
+    store.read(url)
+    assert marks == []
+
+
+@pytest.mark.parametrize("driver", ["swift", "vmware"])
+def test_the_blocks_of_an_upload(open_store: Any, sent: list[int], driver: str) -> None:
+    store, data = open_store(driver), content(3 * MIB + 2000)
+    with patched(driver):
+        url = store.add(data).url
+        assert sent == sizes(len(data), CHUNK)
+        assert store.read(url) == data
+    sent.clear()
+    store.add(data)
+    assert set(sent[:-1]) == {stock_block()}
+
+
+@pytest.mark.parametrize(
+    ("driver", "options", "parts"),
+    [
+        ("swift", {"swift_store_large_object_chunk_size": 1}, (SEGMENT, 300_000)),
+        ("vmware", {}, (3 * MIB + 2000,)),
+    ],
+    ids=["swift", "vmware"],
+)
+def test_the_chunks_of_an_upload_of_unknown_size(
+    open_store: Any, sent: list[int], driver: str, options: dict[str, Any], parts: tuple[int, ...]
+) -> None:
+    store, data = open_store(driver, **options), content(sum(parts))
+    with patched(driver):
+        url = store.add(io.BytesIO(data)).url
+        pieces = [each for part in parts for each in sizes(part, CHUNK)]
+        # requests before 2.32 sends the frame by itself.
+        assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
+        assert store.read(url) == data
+    sent.clear()
+    store.add(io.BytesIO(data))
+    assert max(sent) in (STOCK, STOCK + len(b"10000\r\n\r\n"))
+
+
+def of_swift(**options: Any) -> tuple[Any, Any]:
+    """The session of a connection of swiftclient's, and what goes with each of its requests."""
+    client = pytest.importorskip("swiftclient.client")
+    connection = client.HTTPConnection("https://host/", **options)
+    return connection.request_session, (connection.requests_args, list(vars(connection)))
+
+
+def of_vmware(*options: Any) -> tuple[Any, Any]:
+    """A session of the driver's."""
+    return pytest.importorskip("glance_store._drivers.vmware_datastore").new_session(*options), None
+
+
+@pytest.mark.parametrize(
+    ("driver", "make"),
+    [
+        ("swift", of_swift),
+        ("swift", lambda: of_swift(proxy="http://proxy:1", cacert="ca.pem", cert="c.pem", cert_key="k.pem", timeout=7)),
+        ("vmware", of_vmware),
+        ("vmware", lambda: of_vmware(True, "ca.pem", 3)),
+        ("vmware", lambda: of_vmware(False, "ca.pem", 0)),
+    ],
+)
+def test_sessions_keep_what_they_are_given(driver: str, make: Any) -> None:
+    def described() -> Any:
+        session, more = make()
+        adapters = {
+            prefix: (each.max_retries.total, each.max_retries.read, each.config, each._pool_connections,
+                     each._pool_maxsize)
+            for prefix, each in session.adapters.items()
+        }  # fmt: skip
+        return (type(session), session.headers, session.verify, adapters, more), adapter_classes(session)
+
+    stock, classes = described()
+    assert classes == {requests.adapters.HTTPAdapter}
+    with fastio.patched(f"store_{driver}"):
+        assert described() == (stock, {http_bodies.BlockAdapter})
+        assert adapter_classes(requests.Session()) == classes
+    assert described() == (stock, classes)
+
+
+def adapter_classes(session: Any) -> set[type]:
+    return {type(adapter) for adapter in session.adapters.values()}
