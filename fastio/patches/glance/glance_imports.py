@@ -66,7 +66,6 @@ PATCH = Patch(
             f"{_FLOWS}.parallel_api_image_import:_import_staged_data_to_store",
             make_pass,
             Uses("*_", "store_api add_with_multihash"),
-            requires=("glance >= 33.0, < 34",),
         ),
         Target(
             f"{_FLOWS}._internal_plugins.web_download:_WebDownload.execute",
@@ -77,7 +76,6 @@ PATCH = Patch(
             f"{_FLOWS}._internal_plugins.glance_download:_DownloadGlanceImage.execute",
             make_pass,
             Uses("self, image_size", "store add image_id"),
-            requires=("glance >= 25.0, < 34",),
         ),
         Target(
             f"{_FLOWS}._internal_plugins.copy_image:_CopyImage._copy_to_staging_store",
@@ -93,7 +91,6 @@ PATCH = Patch(
             f"{_FLOWS}.location_import:_CalculateHash._calculate_hash",
             make_calculate_hash,
             Uses("self, image", "hashlib new hashing_algo update hexdigest"),
-            requires=("glance >= 29.0, < 34",),
         ),
     ),
 )
