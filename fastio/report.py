@@ -18,14 +18,10 @@ class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
     """What became of a patch at one of its targets. There are no other values."""
 
     APPLIED = "applied"
-    ALREADY = "already"
-    NOT_NEEDED = "not needed"
     WAITING = "waiting for import"
     ABSENT = "absent"
     UNSUPPORTED = "unsupported version"
     CHANGED = "changed upstream code"
-    SHADOWED = "shadowed by another wrapper"
-    REVERTED = "reverted"
     FAILED = "failed"
     OFF = "off"
 
@@ -35,25 +31,16 @@ class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
 
 #: What each outcome says, in the order in which they are explained.
 MEANING = {
-    Outcome.APPLIED: "fastio's function is called",
-    Outcome.ALREADY: "the patch was applied before (only in the report of patch())",
-    Outcome.NOT_NEEDED: "the installed release does by itself what the patch is for, or does not have what it is for; "
-    "the report names the releases",
+    Outcome.APPLIED: "fastio's function is called, directly or through wrappers of other tools, which the report names",
     Outcome.WAITING: "the patch will be applied when the module is imported",
     Outcome.ABSENT: "the library is not installed, or the class is not used in this process",
     Outcome.UNSUPPORTED: "the installed version is outside the supported range",
-    Outcome.CHANGED: "fastio does not know the installed code, so it left it alone",
-    Outcome.SHADOWED: "another tool has wrapped fastio's function, which is still called if the report says how",
-    Outcome.REVERTED: "the patch was applied, and the original is back",
+    Outcome.CHANGED: "fastio does not know the code that stands there: upstream changed it, or something else has "
+    "replaced fastio's function since",
     Outcome.FAILED: "fastio raised an error; the original is in place",
-    Outcome.OFF: "the patch was not asked for, is not in the default, or is disabled",
+    Outcome.OFF: "the patch was not asked for, is not in the default, is disabled or was taken back, or the installed "
+    "release does not need it; the report says which",
 }
-
-#: What became of a patch as a whole: the first of these that one of its targets has.
-_TELLING = (
-    Outcome.FAILED, Outcome.CHANGED, Outcome.UNSUPPORTED, Outcome.SHADOWED, Outcome.REVERTED, Outcome.WAITING,
-    Outcome.APPLIED, Outcome.ALREADY, Outcome.OFF, Outcome.NOT_NEEDED, Outcome.ABSENT,
-)  # fmt: skip
 
 _LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
 
@@ -79,7 +66,7 @@ class Entry(NamedTuple):
     @property
     def left_alone(self) -> bool:
         """Whether the patch is not in effect although it was asked for and its target exists."""
-        return self.outcome in _LEFT_ALONE or self.outcome is Outcome.SHADOWED and not self.in_effect
+        return self.outcome in _LEFT_ALONE
 
 
 class Versions(Mapping[str, str]):
@@ -125,19 +112,8 @@ class Report(NamedTuple):
         raise KeyError(name if target is None else f"{name} {target}")
 
     def summary(self) -> str:
-        """Return a summary of one line, for the log: how many patches are applied, and what became of the others.
-
-        A patch counts as applied if it is at all of its targets that are installed and need it.
-        """
-        outcomes: dict[str, set[Outcome]] = {}
-        for entry in self.entries:
-            outcomes.setdefault(entry.name, set()).add(entry.outcome)
-        counts = Counter(next(each for each in _TELLING if each in found) for found in outcomes.values())
-        if not counts:
-            return "fastio: nothing asked for"
-        applied = counts.pop(Outcome.APPLIED, 0) + counts.pop(Outcome.ALREADY, 0)
-        others = [f"{counts[outcome]} {outcome}" for outcome in _TELLING if counts[outcome]]
-        return ", ".join([f"fastio: {applied} patch{'es' * (applied != 1)} applied", *others])
+        """Return a summary of one line, for the log, with the numbers of :meth:`counts`."""
+        return f"fastio: {self.counts()}" if self.entries else "fastio: nothing asked for"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``fastio status --json`` prints it."""
@@ -209,10 +185,13 @@ class Patch(NamedTuple):
 
     @property
     def word(self) -> str:
-        """``left alone`` if it is at one target, ``in effect`` if it is at one, otherwise the first one's outcome."""
+        """``left alone`` if it is at one target, ``in effect`` if it is at one, otherwise waiting, off or absent."""
         if any(entry.left_alone for entry in self.entries):
             return "left alone"
-        return "in effect" if any(entry.in_effect for entry in self.entries) else self.entries[0].outcome.value
+        if any(entry.in_effect for entry in self.entries):
+            return "in effect"
+        found = {entry.outcome for entry in self.entries}
+        return next(each.value for each in (Outcome.WAITING, Outcome.OFF, Outcome.ABSENT, *found) if each in found)
 
 
 def _plain(value: Any) -> Any:

@@ -160,7 +160,7 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     left = [
         f"{entry.name} ({entry.target}): {entry.outcome.value}"
         for entry in (fastio.status().entries if touched else ())
-        if entry.outcome in (Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SHADOWED)
+        if entry.outcome in (Outcome.APPLIED, Outcome.WAITING, Outcome.CHANGED)
     ]
     after = attributes()
     changed = [key for key, value in before.items() if after.get(key, value) is not value]

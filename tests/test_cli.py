@@ -69,10 +69,10 @@ def test_status_as_json(run: Run) -> None:
     def expected(patch: Patch, target: Target) -> str:
         reason = missing(patch, target)
         if reason:
-            return "not needed" if reason.startswith("not needed") else "absent"
+            return "off" if reason.startswith("not needed") else "absent"
         if not patch.default:
             return "off"
-        return "not needed" if not_needed(patch.name) else "applied"
+        return "off" if not_needed(patch.name) else "applied"
 
     assert outcomes == {
         (patch.name, target.key): expected(patch, target) for patch in registry.patches() for target in patch.targets

@@ -89,13 +89,15 @@ def require(*names: str) -> None:
     :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
     """
     import fastio
+    from fastio.patching.state import STATE
     from fastio.report import Outcome
 
     report = fastio.status()
     for name in names:
         # A patch may also be for what this process does not have: a native Popen, or eventlet.
         outcomes = {entry.outcome for entry in report.entries if entry.name == name}
-        fine = {Outcome.APPLIED, Outcome.NOT_NEEDED}
+        # Of a patch that was asked for, a target is off only where it is not needed.
+        fine = {Outcome.APPLIED, *([Outcome.OFF] if name in STATE.wanted else [])}
         if not outcomes & fine or outcomes - {*fine, Outcome.ABSENT, Outcome.WAITING}:
             raise RuntimeError(f"fastio's {name} is not applied here:\n{report}")
 

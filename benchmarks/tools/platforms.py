@@ -29,9 +29,7 @@ from fastio.tables import EMPTY, Table
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "doc" / "source" / "platforms.json"
 #: What patches are for, and is not in effect.
-LEFT_ALONE = {
-    each.value for each in (Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED, Outcome.WAITING, Outcome.SHADOWED)
-}
+LEFT_ALONE = {each.value for each in (Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED, Outcome.WAITING)}
 
 
 @dataclass(frozen=True)

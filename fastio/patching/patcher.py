@@ -315,11 +315,7 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         if patch.name not in hook.layers:
             hook.switch_on(patch, target)
             record.taken_back = False
-            return state.look(patch, target)
-        entry = state.look(patch, target)
-        if entry.outcome is Outcome.APPLIED:
-            return entry._replace(outcome=Outcome.ALREADY)
-        return entry
+        return state.look(patch, target)
     except UnknownCodeError as error:
         return state.entry(patch, target, Outcome.CHANGED, error.found, error.advice)
     except Exception as error:

@@ -84,11 +84,11 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
             return say(Outcome.ABSENT, f"{requirement.distribution} is not installed")
     if without := patch.not_needed_here(distributions.version):
         return say(
-            Outcome.NOT_NEEDED,
+            Outcome.OFF,
             f"{without.distribution} {distributions.version(without.distribution)}: {without} is without it",
         )
     if not target.needed_under():
-        return say(Outcome.NOT_NEEDED, f"Python {known_code.PYTHON}: needed in Python {target.python}")
+        return say(Outcome.OFF, f"Python {known_code.PYTHON}: needed in Python {target.python}")
     for requirement, installed in versions:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
@@ -114,17 +114,16 @@ def look(patch: Patch, target: Target) -> Entry:
     """What is true of a target now. The first row that holds counts::
 
     failed                                                      failed
-    on    a function that it relies on was exchanged            reverted: patch again
-    on    our function is not found, the original stands there  reverted: patch again
-    on    our function is not found, something else is there    shadowed, perhaps not called
-    on    wrappers are on top of our function                   shadowed, in effect
-    on                                                          applied
-    wanted, but cannot be looked at                            waiting, absent, unsupported, not needed
+    on    a function that it relies on was exchanged            changed: patch again
+    on    our function is not found, the original stands there  changed: patch again
+    on    our function is not found, something else is there    changed, perhaps not called
+    on                                                          applied, also through wrappers on top
+    wanted, but cannot be looked at                            waiting, absent, unsupported, off: not needed
     wanted, but the code is unknown                             changed
-    wanted                                                      reverted: patch again
-    off   taken back, and something of ours is left there       reverted, see _left_behind
+    wanted                                                      changed: patch again
+    off   taken back, and something of ours is left there       off, see _left_behind
     off   cannot be had                                        absent, unsupported
-    off   taken back                                            reverted
+    off   taken back                                            off
     off                                                         off, see _why_off
     """
     say = functools.partial(entry, patch, target)
@@ -134,17 +133,15 @@ def look(patch: Patch, target: Target) -> Entry:
     if hook is not None and patch.name in hook.layers:
         outdated, on_top, value = hook.outdated(target), hook.on_top(), hook.attribute.get()
         if outdated is not None:
-            return say(Outcome.REVERTED, f"{outdated} was given another value since", _AGAIN)
+            return say(Outcome.CHANGED, f"{outdated} was given another value since", _AGAIN)
         if on_top is None and value is hook.original:
-            return say(Outcome.REVERTED, "somebody put the original back", _AGAIN)
+            return say(Outcome.CHANGED, "somebody put the original back", _AGAIN)
         if on_top is None:
             found = f"{places.describe(value)} stands there, and does not show whether it calls us"
-            return say(Outcome.SHADOWED, found, "call fastio.patch() after it was put there")
-        if on_top:
-            found = f"in effect, called through {_names(on_top)}"
-            return say(Outcome.SHADOWED, found, in_effect=True, known_by=hook.upstream[patch.name].by)
+            return say(Outcome.CHANGED, found, "call fastio.patch() after it was put there")
         upstream = hook.upstream[patch.name]
-        return say(Outcome.APPLIED, str(upstream), in_effect=True, known_by=upstream.by)
+        found = f"in effect, called through {_names(on_top)}" if on_top else str(upstream)
+        return say(Outcome.APPLIED, found, in_effect=True, known_by=upstream.by)
     obstacle = blocked(patch, target)
     if patch.name in STATE.wanted:
         if obstacle is not None:
@@ -153,13 +150,13 @@ def look(patch: Patch, target: Target) -> Entry:
             hooks.recognise(target)
         except UnknownCodeError as error:
             return say(Outcome.CHANGED, error.found, error.advice)
-        return say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
+        return say(Outcome.CHANGED, "the attribute was given another value since", _AGAIN)
     if state.taken_back and hook is not None:
-        return say(Outcome.REVERTED, *_left_behind(hook))
+        return say(Outcome.OFF, *_left_behind(hook))
     if obstacle is not None and obstacle.outcome in (Outcome.ABSENT, Outcome.UNSUPPORTED):
         return obstacle
     if state.taken_back:
-        return say(Outcome.REVERTED, _what_is_there(target))
+        return say(Outcome.OFF, _what_is_there(target))
     return say(Outcome.OFF, _why_off(patch.name))
 
 

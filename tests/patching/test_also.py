@@ -88,7 +88,7 @@ def test_what_is_not_asked_for_any_more_is_taken_back() -> None:
     fastio.patch(strict=True, also=OUTSIDE)
     assert set(OUTSIDE) <= in_effect()
     report = fastio.patch(strict=True)
-    assert {entry.outcome for entry in report.entries if entry.name in OUTSIDE} == {Outcome.REVERTED}
+    assert {entry.outcome for entry in report.entries if entry.name in OUTSIDE} == {Outcome.OFF}
     assert not in_effect() & set(OUTSIDE)
     fastio.unpatch()
     assert attributes() == before

@@ -92,10 +92,10 @@ def test_it_is_applied_and_taken_back(case: Case) -> None:
     changed = {key.partition(" ")[0] for key, value in now.items() if value is not originals[key]}
     assert set(case.keys) <= changed <= {*case.keys, *(place for target in case.here for place in target.also)}
     # Twice is once.
-    assert case.outcomes(case.apply()) == {Outcome.ALREADY}
+    assert case.outcomes(case.apply()) == {Outcome.APPLIED}
     assert attributes() == now
     report = fastio.unpatch(None if case.patch.layer is Layer.TRACE else case.name)
-    assert case.outcomes(report) == {Outcome.REVERTED}
+    assert case.outcomes(report) == {Outcome.OFF}
     assert {entry.found for entry in case.entries(report)} == {"the original is in place"}
     assert case.entries(report) == case.entries()
     assert attributes() == originals
@@ -159,7 +159,7 @@ def test_it_is_taken_out_of_all_and_put_back(
     report = fastio.unpatch(case.name)
     assert not any(is_called(target, made[target.key]) for target in layered)
     assert {entry.name for entry in report.entries} == {case.name}
-    assert case.outcomes(report) == {Outcome.REVERTED}
+    assert case.outcomes(report) == {Outcome.OFF}
     assert in_effect() == all_names - {case.name}
     fastio.patch(strict=True, **trace)
     assert in_effect() == all_names
@@ -183,10 +183,9 @@ def test_somebody_puts_the_original_back(case: Case) -> None:
     keys = {key for key, _, _ in put_back}
     for entry in case.entries():
         if entry.target in keys:
-            assert (entry.outcome, entry.in_effect) == (Outcome.REVERTED, False)
+            assert (entry.outcome, entry.in_effect) == (Outcome.CHANGED, False)
             assert (entry.found, entry.advice) == ("somebody put the original back", "call fastio.patch() again")
-    assert case.outcomes(case.apply()) <= {Outcome.APPLIED, Outcome.ALREADY}
-    assert case.outcomes() == {Outcome.APPLIED}
+    assert case.outcomes(case.apply()) == case.outcomes() == {Outcome.APPLIED}
     for key, owner, name in put_back:
         assert inspect.getattr_static(owner, name) is not before[key]
 
@@ -220,7 +219,9 @@ def test_another_tool_wraps_it(case: Case, wrap: Callable[[Any], Any]) -> None:
     tools = {target.key: inspect.getattr_static(owner, name) for target, owner, name in wrapped}
     for entry in case.entries():
         if entry.target in ours:
-            assert (entry.outcome, entry.in_effect) == (Outcome.SHADOWED, wrap is shown)
+            assert (entry.outcome, entry.in_effect) == (
+                (Outcome.APPLIED, True) if wrap is shown else (Outcome.CHANGED, False)
+            )
             assert entry.left_alone is (wrap is hidden)
             assert "tool" in entry.found
             assert bool(entry.advice) is (wrap is hidden)
@@ -231,7 +232,7 @@ def test_another_tool_wraps_it(case: Case, wrap: Callable[[Any], Any]) -> None:
     assert case.entries(report) == case.entries()
     for entry in case.entries():
         if entry.target in ours:
-            assert entry.outcome is Outcome.REVERTED
+            assert entry.outcome is Outcome.OFF
             assert "ours passes everything through" in entry.found and "tool" in entry.found
     for target, owner, name in wrapped:
         assert inspect.getattr_static(owner, name) is tools[target.key]
@@ -248,7 +249,7 @@ def test_settings_switch_it_off(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
     originals = attributes()
     case.apply()
     report = case.apply(disabled=(case.name,))
-    assert case.outcomes(report) == {Outcome.REVERTED}
+    assert case.outcomes(report) == {Outcome.OFF}
     assert attributes() == originals
     case.apply()
     monkeypatch.setenv("FASTIO", "0")

@@ -80,7 +80,7 @@ def last_line(result: subprocess.CompletedProcess[str]) -> Any:
 def test_patch_and_unpatch() -> None:
     originals = attributes()
     report = fastio.patch(strict=True)
-    assert {entry.outcome for entry in report.entries} <= {Outcome.APPLIED, Outcome.ABSENT, Outcome.NOT_NEEDED}
+    assert {entry.outcome for entry in report.entries} <= {Outcome.APPLIED, Outcome.ABSENT, Outcome.OFF}
     assert round_trip() == 1
     assert report.entries == fastio.status().entries
     fastio.unpatch()
@@ -162,7 +162,7 @@ def test_nested_contexts_of_targets_that_wait(run_python: RunPython) -> None:
                     if e.target.partition(":")[0] in imported and e.name != "oslo_spawn"}
             rest = {e.outcome.value for e in fastio.status().entries if e.target.partition(":")[0] not in sys.modules}
         found = [set(before.values()), late, rest]
-        print(json.dumps([before == after, *(sorted(outcomes - {"absent", "not needed"}) for outcomes in found)]))
+        print(json.dumps([before == after, *(sorted(outcomes - {"absent", "off"}) for outcomes in found)]))
         """
     applied, waiting = "applied", "waiting for import"
     assert last_line(run_python(code)) in (
@@ -373,7 +373,7 @@ def test_an_unsupported_version(version: str, tmp_path: pathlib.Path, run_python
             assert f"disable {name}" in advice
             assert [line for line in messages if name in line and version in line]
         else:
-            assert outcome == (Outcome.NOT_NEEDED if not_needed(name) else Outcome.APPLIED).value
+            assert outcome == (Outcome.OFF if not_needed(name) else Outcome.APPLIED).value
 
 
 def named(name: str, key: str) -> tuple[Patch, Target]:
@@ -391,7 +391,7 @@ def needed(name: str, key: str) -> set[str]:
 
 
 def without(absence: str) -> Outcome:
-    return Outcome.NOT_NEEDED if absence.startswith("not needed") else Outcome.ABSENT
+    return Outcome.OFF if absence.startswith("not needed") else Outcome.ABSENT
 
 
 @needs_oslo
@@ -401,7 +401,7 @@ def test_an_unsupported_version_of_one_target_only(tmp_path: pathlib.Path, run_p
     assert left == []
     assert "oslo_spawn" in error
     for name, target, outcome, _, _ in found:
-        needed = Outcome.NOT_NEEDED if not_needed(name) else Outcome.APPLIED
+        needed = Outcome.OFF if not_needed(name) else Outcome.APPLIED
         expected = Outcome.UNSUPPORTED if name == "oslo_spawn" else needed
         absence = why_missing(name, target)
         assert outcome == (without(absence) if absence else expected).value
@@ -413,7 +413,7 @@ def test_a_python_that_nobody_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PatchError, match=r"3\.99"):
         fastio.patch(strict=True)
     report = fastio.patch()
-    assert {entry.outcome for entry in report.entries} <= {Outcome.UNSUPPORTED, Outcome.ABSENT, Outcome.NOT_NEEDED}
+    assert {entry.outcome for entry in report.entries} <= {Outcome.UNSUPPORTED, Outcome.ABSENT, Outcome.OFF}
     assert {entry.advice for entry in report.problems()} >= {f"use a known Python, or disable {COMMUNICATE}"}
     assert attributes() == originals
 
@@ -457,7 +457,7 @@ def test_where_nothing_else_is_installed(bare: dict[str, Any], run_python: RunPy
             assert (outcome, advice) == (Outcome.ABSENT.value, "")
             assert what in {f"{requirement.distribution} is not installed" for requirement in required(name, target)}
         else:
-            assert outcome in (Outcome.APPLIED.value, Outcome.ALREADY.value, Outcome.NOT_NEEDED.value)
+            assert outcome in (Outcome.APPLIED.value, Outcome.OFF.value)
 
 
 def test_absence_is_quiet_also_when_a_hook_fires(
@@ -482,7 +482,7 @@ def test_absence_is_quiet_also_when_a_hook_fires(
 
 
 @pytest.mark.parametrize(
-    ("installed", "outcome"), [("4.9.1", Outcome.NOT_NEEDED), ("5.0.0", None), ("7.0", Outcome.UNSUPPORTED)]
+    ("installed", "outcome"), [("4.9.1", Outcome.OFF), ("5.0.0", None), ("7.0", Outcome.UNSUPPORTED)]
 )
 def test_releases_that_have_not_got_what_a_patch_is_for(
     installed: str, outcome: Outcome | None, monkeypatch: pytest.MonkeyPatch
@@ -494,7 +494,7 @@ def test_releases_that_have_not_got_what_a_patch_is_for(
     # glance_store need not be here.
     found = None if entry is None or entry.outcome in (Outcome.WAITING, Outcome.ABSENT) else entry.outcome
     assert found is outcome
-    if entry is not None and outcome is Outcome.NOT_NEEDED:
+    if entry is not None and outcome is Outcome.OFF:
         assert not entry.left_alone and entry.found == "glance_store 4.9.1: glance_store < 5 is without it"
 
 
@@ -530,7 +530,7 @@ def test_a_stub_of_eventlet(stub: str, run_python: RunPython) -> None:
         report = fastio.patch(strict=True)
         assert report.outcome("communicate").value == "applied"
         found = {{e.outcome.value for e in report.entries if e.target.startswith("eventlet")}}
-        assert found - {{"not needed"}} == {{"absent"}}
+        assert found - {{"off"}} == {{"absent"}}
         fastio.unpatch()
         """
     assert run_python(code).stderr == ""
@@ -579,9 +579,10 @@ def test_waiting_for_import(module: str, words: str, applied: bool, run_python: 
         """
     before, after = last_line(run_python(code, options=("-W", "ignore")))
     wanted = [step for step in steps[: steps.index("import")] if step != "import"][-1:] == ["patch"]
-    outcomes = set(before) - {"absent", "not needed"}
-    assert outcomes == ({Outcome.WAITING.value} if wanted else {Outcome.OFF.value})
-    assert set(after) - {"absent", "not needed"} <= ({"applied"} if applied else {"off", "reverted"})
+    # Of what is wanted, only what is not needed here is off.
+    outcomes = set(before) - {"absent", "off"}
+    assert outcomes == ({Outcome.WAITING.value} if wanted else set())
+    assert set(after) - {"absent", "off"} == ({"applied"} if applied else set())
 
 
 @needs_eventlet
@@ -661,7 +662,7 @@ def test_status_is_read_from_the_live_objects() -> None:
     key = f"{COMMUNICATE} {MODULE}:Popen._communicate"
     subprocess.Popen._communicate = originals[f"{MODULE}:Popen._communicate"]  # type: ignore[attr-defined]
     entry = entries()[key]
-    assert entry.outcome is Outcome.REVERTED
+    assert entry.outcome is Outcome.CHANGED
     assert not entry.in_effect
     assert "somebody put the original back" in entry.found
     assert entry.advice == "call fastio.patch() again"
@@ -674,7 +675,7 @@ def test_status_is_read_from_the_live_objects() -> None:
 
     subprocess.Popen._communicate = lambda self, *args: (b"", b"")  # type: ignore[attr-defined]
     entry = entries()[key]
-    assert entry.outcome is Outcome.SHADOWED
+    assert entry.outcome is Outcome.CHANGED
     assert entry.left_alone
     assert "<lambda>" in entry.found
     subprocess.Popen._communicate = originals[f"{MODULE}:Popen._communicate"]  # type: ignore[attr-defined]
@@ -738,9 +739,9 @@ def test_what_only_other_pythons_need_is_not_needed(monkeypatch: pytest.MonkeyPa
     declare(monkeypatch, COMMUNICATE, python=">= 9.1", key="subprocess:Popen.no_such_function")
     report = fastio.patch(COMMUNICATE, strict=True)
     entry = report.entries[0]
-    assert (entry.outcome, entry.in_effect, entry.advice) == (Outcome.NOT_NEEDED, False, "")
+    assert (entry.outcome, entry.in_effect, entry.advice) == (Outcome.OFF, False, "")
     assert entry.found == f"Python {known_code.PYTHON}: needed in Python >= 9.1"
-    assert report.problems() == [] and "not needed" in report.summary()
+    assert report.problems() == [] and "1 off" in report.summary()
     assert entry == next(each for each in fastio.status().entries if each.name == COMMUNICATE)
 
 
@@ -753,7 +754,7 @@ def test_one_line_sums_it_up(caplog: pytest.LogCaptureFixture) -> None:
     messages = [record.getMessage() for record in caplog.records]
     assert messages == [report.summary()]
     assert messages[0].startswith("fastio: ")
-    assert "applied" in messages[0]
+    assert " in effect" in messages[0]
 
 
 def test_the_kill_switch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -271,7 +271,7 @@ def test_above(tooled: tuple[At, Function]) -> None:
     fastio.patch(strict=True)
     tool = at.tool(style)
     entry = at.entry()
-    assert entry.outcome is Outcome.SHADOWED
+    assert entry.outcome is Outcome.APPLIED
     assert entry.in_effect
     assert not entry.left_alone
     assert NAMES[style] in entry.found
@@ -283,7 +283,7 @@ def test_above(tooled: tuple[At, Function]) -> None:
 
     fastio.unpatch()
     entry = at.entry()
-    assert entry.outcome is Outcome.REVERTED
+    assert entry.outcome is Outcome.OFF
     assert "passes everything through" in entry.found
     assert NAMES[style] in entry.found
     assert at.live() is tool.wrapper
@@ -309,7 +309,7 @@ def test_the_tool_above_undoes_itself_after_us(tooled: tuple[At, Function]) -> N
     # What it saved was ours; the status says so, and the original comes back by asking again.
     assert at.ran() == 0
     entry = at.entry()
-    assert entry.outcome is Outcome.REVERTED
+    assert entry.outcome is Outcome.OFF
     assert entry.advice == "call fastio.unpatch() again"
     fastio.unpatch()
     assert at.live() is at.original
@@ -457,6 +457,6 @@ def test_the_real_tools(tool: dict[str, str], where: str, run_python: Callable[.
         "right": True, "exchanges": 0, "waits": False, "decoded": False, "theirs": True,
     }  # fmt: skip
     (entry,) = [entry for entry in found["status"] if entry[0] == "fix_green_encoding"]
-    assert entry[1] == (Outcome.CHANGED if where == "below" else Outcome.SHADOWED).value
+    assert entry[1] == (Outcome.CHANGED if where == "below" else Outcome.APPLIED).value
     assert f"{name}." in entry[2]
     assert found["left"] == []

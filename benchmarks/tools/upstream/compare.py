@@ -24,9 +24,7 @@ RERUNS, BELIEVED = 5, 4
 SLACK = 4
 
 #: Outcomes in ``fastio.status()`` that mean that a patch which was asked for is not in force.
-NOT_IN_FORCE = frozenset(
-    {"unsupported version", "changed upstream code", "shadowed by another wrapper", "reverted", "failed"}
-)
+NOT_IN_FORCE = frozenset({"unsupported version", "changed upstream code", "failed"})
 
 
 @dataclass
