@@ -39,36 +39,22 @@ class RunError(Wrong):
     """A directory that does not hold a run, or one that this program cannot read."""
 
 
-@dataclass
-class Operations:
-    """Operations as columns. Times are in seconds since the first one's start; NaN where a phase was not reached."""
+#: An operation, in a small fraction of the memory that objects would take. ``user`` differs for all users of all
+#: workers, ``wrong`` means that other bytes came than were written: it has failed as well. Times are in seconds since
+#: the first operation was to start; NaN where a phase was not reached, and for ``due`` (when it was to start) in a
+#: closed loop.
+_ROW = numpy.dtype([
+    ("kind", "U8"), ("number", "q"), ("user", "q"), ("start", "d"), ("sent", "d"), ("first_byte", "d"), ("end", "d"),
+    ("bytes", "q"), ("status", "q"), ("failed", "?"), ("wrong", "?"), ("due", "d"),
+])  # fmt: skip
 
-    kind: numpy.ndarray
-    number: numpy.ndarray
-    #: of the user, different for all users of all workers
-    user: numpy.ndarray
-    start: numpy.ndarray
-    sent: numpy.ndarray
-    first_byte: numpy.ndarray
-    end: numpy.ndarray
-    bytes: numpy.ndarray
-    status: numpy.ndarray
-    failed: numpy.ndarray
-    #: other bytes came than were written; it has failed as well
-    wrong: numpy.ndarray
-    #: when it was to start; NaN in a closed loop
-    due: numpy.ndarray
 
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def only(self, chosen: numpy.ndarray) -> Operations:
-        """Those for which ``chosen`` is true."""
-        return Operations(**{name: column[chosen] for name, column in vars(self).items()})
+class Operations(numpy.recarray):
+    """Operations; the fields of :data:`_ROW` are columns."""
 
     def milliseconds(self, phase: str) -> numpy.ndarray:
         """How long a phase of :data:`PHASES` took, of those that went well."""
-        begin, end = (getattr(self, moment) for moment in PHASES[phase])
+        begin, end = (self[moment] for moment in PHASES[phase])
         taken = (end - begin)[~self.failed] * 1000
         return taken[~numpy.isnan(taken)]
 
@@ -125,30 +111,21 @@ def read(directory: Path) -> Run:
     errors: dict[str, int] = {}
     try:
         plan = plans.from_dict(summary["plan"])
-        rows = numpy.fromiter(_rows(directory, summary["workers"], doubts, errors), _ROW)
+        rows = numpy.fromiter(_rows(directory, summary["workers"], doubts, errors), _ROW).view(Operations)
     except (KeyError, TypeError, PlanError, records.RecordError) as error:
         raise RunError(f"{directory}: {error}") from error
     if not len(rows):
         raise RunError(f"{directory}: not a single operation was recorded")
     if plan.total and not plan.seconds and len(rows) < plan.total:
         doubts.append(f"only {len(rows)} of {plan.total} operations were carried out")
-    columns = {name: numpy.ascontiguousarray(rows[name]) for name in _ROW.names or ()}
-    late = columns.pop("late")
-    due = numpy.where(late < 0, numpy.nan, columns["start"] - late)
-    started = float(numpy.fmin(columns["start"], due).min())
-    columns["due"] = due - started
-    columns["start"] = start = columns["start"] - started
+    # As they were recorded: seconds by which it was late, and since its start.
+    rows["due"] = numpy.where(rows.due < 0, numpy.nan, rows.start - rows.due)
+    started = float(numpy.fmin(rows.start, rows.due).min())
+    rows["due"] -= started
+    rows["start"] -= started
     for moment in ("sent", "first_byte", "end"):
-        columns[moment] = numpy.where(columns[moment] < 0, numpy.nan, start + columns[moment])
-    return Run(directory, plan, started, summary["workers"], Operations(**columns), doubts, errors)
-
-
-#: An operation as it was recorded, in a small fraction of the memory that objects would take.
-_ROW = numpy.dtype([
-    ("kind", "U8"), ("number", "q"), ("user", "q"), ("start", "d"), ("sent", "d"), ("first_byte", "d"), ("end", "d"),
-    ("bytes", "q"), ("status", "q"), ("failed", "?"),
-    ("wrong", "?"), ("late", "d"),
-])  # fmt: skip
+        rows[moment] = numpy.where(rows[moment] < 0, numpy.nan, rows.start + rows[moment])
+    return Run(directory, plan, started, summary["workers"], rows, doubts, errors)
 
 
 def _rows(
@@ -163,15 +140,12 @@ def _rows(
             doubts.append(f"worker {worker['worker']}: {worker['exceptions'][0]}")
         if not path.exists():
             continue
-        reader = records.Reader(path)
-        for record in reader:
+        for record in records.read(path):
             user, start = worker["worker"] << 32 | record.user, record.start - worker["clock_offset"]
             wrong = record.error.startswith(WRONG)
             yield (record.operation, record.number, user, start, *record[4:9], bool(record.error), wrong, record.late)
             if record.error:
                 _count(errors, record.error)
-        if reader.truncated:
-            doubts.append(f"{path.name} is truncated: operations are missing")
 
 
 def _count(errors: dict[str, int], error: str) -> None:
@@ -208,7 +182,7 @@ def window(operations: Operations) -> Window:
 def begun_within(operations: Operations, part: Window) -> Operations:
     """The operations whose start counts, or in an open loop the moment at which they were due."""
     begin = operations.begin
-    return operations.only((begin >= part.begin) & (begin <= part.end if operations.open else begin < part.end))
+    return operations[(begin >= part.begin) & (begin <= part.end if operations.open else begin < part.end)]
 
 
 def within(operations: Operations, part: Window) -> tuple[float, float]:
@@ -216,7 +190,7 @@ def within(operations: Operations, part: Window) -> tuple[float, float]:
 
     One that is not all in it counts in proportion.
     """
-    well = operations.only(~operations.failed)
+    well = operations[~operations.failed]
     # An operation that took no time by the clock would have an infinite rate.
     lengths = numpy.maximum(well.end - well.start, 1e-9)
     inside = numpy.minimum(well.start + lengths, part.end) - numpy.maximum(well.start, part.begin)

@@ -1,30 +1,24 @@
 """Every operation of a worker, kept: a gzipped table with one line for each, written as they end.
 
-A file begins with a line of JSON, which names its format, then has the heading of the table and the operations in the
-order in which they ended. What is written can be read at once up to the last second or so, even if the worker is
-killed; a file that ends in the middle of a line is read up to there, and said to be truncated.
+The file has the heading of the table and the operations in the order in which they ended. A worker sends what has ended
+every second, each time a whole member of the gzip file: so the file has all of that, even if the worker is killed.
 """
 
 import csv
 import gzip
-import json
-import time
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, get_type_hints
 
-from benchmarks.load import Wrong, files
+from benchmarks.load import Wrong
 
-FORMAT = "fastio-load-records"
-VERSION = 1
 #: The file of a run that has its plan and what the workers say, beside those of the records.
 SUMMARY = "run.json"
 RUN_FORMAT = "fastio-load-run"
-RUN_VERSION = 1
+RUN_VERSION = 2
 
-#: Seconds after which what has been recorded is written out.
-FLUSH_SECONDS = 1.0
 #: Characters that are kept of an error.
 ERROR_LENGTH = 200
 #: The time of a phase that was not reached.
@@ -32,7 +26,7 @@ NOT_REACHED = -1.0
 
 
 class RecordError(Wrong):
-    """A file that does not hold records, or whose version this program does not know."""
+    """A file that does not hold records."""
 
 
 class Record(NamedTuple):
@@ -61,86 +55,50 @@ class Record(NamedTuple):
     late: float = NOT_REACHED
 
 
+_KINDS = tuple(get_type_hints(Record).values())
+
+
 def file_name(worker: int) -> str:
     """The file of records of a worker."""
     return f"worker-{worker}.csv.gz"
 
 
 class Writer:
-    """Writes records to a file.
+    """Makes a file of records, piece by piece."""
 
-    :param path: of the new file
-    :param about: what the first line says beside the format
-    """
-
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
-        self._file: TextIO = gzip.open(path, "wt", 1, "utf-8", newline="")  # noqa: SIM115 (closed by close())
-        self._table = csv.writer(self._file, lineterminator="\n")
-        self._flushed = time.monotonic()
-        self.count = 0
-        self._file.write(json.dumps({"format": FORMAT, "version": VERSION, **about}) + "\n")
+    def __init__(self) -> None:
+        self._text = io.StringIO()
+        self._table = csv.writer(self._text, lineterminator="\n")
         self._table.writerow(Record._fields)
 
     def add(self, record: Record) -> None:
-        self._table.writerow(
-            (
-                record.operation, record.number, record.user, f"{record.start:.6f}", f"{record.sent:.6f}",
-                f"{record.first_byte:.6f}", f"{record.end:.6f}", record.bytes, record.status,
-                _one_line(record.error), f"{record.late:.6f}",
-            )
-        )  # fmt: skip
-        self.count += 1
-        if time.monotonic() - self._flushed > FLUSH_SECONDS:
-            self._file.flush()
-            self._flushed = time.monotonic()
+        # csv of Python 3.10 neither writes nor reads a NUL.
+        error = " ".join(record.error.replace("\0", " ").split())[:ERROR_LENGTH]
+        values = record._replace(error=error)
+        self._table.writerow(f"{each:.6f}" if isinstance(each, float) else each for each in values)
 
-    def close(self) -> None:
-        self._file.close()
+    def piece(self) -> bytes:
+        """What has been added since the last piece."""
+        text = self._text.getvalue()
+        self._text.seek(0)
+        self._text.truncate()
+        return gzip.compress(text.encode("utf-8"), 1)
 
 
-def _one_line(error: str) -> str:
-    # csv of Python 3.10 neither writes nor reads a NUL.
-    return " ".join(error.replace("\0", " ").split())[:ERROR_LENGTH]
+def read(path: Path) -> Iterator[Record]:
+    """The records of a file.
 
-
-class Reader:
-    """Reads a file of records: first :attr:`about`, then by iteration the records, one at a time.
-
-    :raises RecordError: if it is not such a file
+    :raises RecordError: if it is no such file
     """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        #: the file ends before its end was written, known when all has been read
-        self.truncated = False
-        self._lines = self._read_lines()
-        try:
-            self.about = json.loads(next(self._lines, ""))
-            files.check(self.about, "records of a load", FORMAT, VERSION, RecordError)
-        except ValueError as error:
-            raise RecordError(f"{path}: no records of a load: {error}") from error
-
-    def _read_lines(self) -> Iterator[str]:
-        with gzip.open(self.path, "rb") as file:
-            while True:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            rows = csv.reader(file)
+            if tuple(next(rows, ())) != Record._fields:
+                raise RecordError(f"{path}: other columns than {', '.join(Record._fields)}")
+            for row in rows:
                 try:
-                    line = file.readline()
-                except (EOFError, zlib.error, gzip.BadGzipFile):
-                    self.truncated = True
-                    return
-                if not line:
-                    return
-                yield line.decode("utf-8", "replace")
-
-    def __iter__(self) -> Iterator[Record]:
-        rows = csv.reader(self._lines)
-        if tuple(next(rows, Record._fields)) != Record._fields:
-            raise RecordError(f"{self.path}: other columns than {', '.join(Record._fields)}")
-        for row in rows:
-            try:
-                yield Record(
-                    row[0], int(row[1]), int(row[2]), float(row[3]), float(row[4]), float(row[5]), float(row[6]),
-                    int(row[7]), int(row[8]), row[9], float(row[10]),
-                )  # fmt: skip
-            except (ValueError, IndexError) as error:
-                raise RecordError(f"{self.path}: line {rows.line_num + 1}: {error}") from error
+                    yield Record(*(kind(text) for kind, text in zip(_KINDS, row, strict=True)))
+                except ValueError as error:
+                    raise RecordError(f"{path}: line {rows.line_num}: {error}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: {error}") from error

@@ -4,7 +4,8 @@ Locust distributes it: its options bring each worker the plan and the list of th
 brings the users. A single process is both sides. A worker ends by itself when its operations are done or its time is
 up, and then reports by Locust's custom messages::
 
-    worker -> master   records     a piece of the file of records, or none; the next one only after the answer
+    worker -> master   records     a piece of the file of records, every second
+    worker -> master   clock       when its operations are done
     master -> worker   answer      the master's time
     worker -> master   finished    what the worker says of itself, or why it could not begin
 """
@@ -16,7 +17,6 @@ import platform
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -36,8 +36,6 @@ from benchmarks.load import Failed, files, plan, records
 from benchmarks.load.plan import Plan
 from benchmarks.load.users import StorageUser, Work
 
-#: Bytes of the file of records that are sent at a time.
-PIECE = 256 << 10
 #: Seconds that an answer to a message may take, besides those of the plan.
 PATIENCE = 60.0
 #: Seconds after which a worker that has become silent is given up: a machine that is busy with the load is slow.
@@ -85,24 +83,17 @@ class Worker:
 
     def _share(self, number: int, workers: int, chosen: Plan) -> dict[str, Any]:
         """Do a share of a plan, and send the records; returns what there is to say of it."""
-        with tempfile.TemporaryDirectory(prefix="load-") as directory:
-            path = Path(directory) / records.file_name(number)
-            with contextlib.closing(records.Writer(path, {"worker": number, "host": socket.gethostname()})) as writer:
-                work = Work(chosen, number, workers, writer.add)
-                self._environment.work.set(work)
-                work.started.wait()
-                begun, cpu = time.perf_counter(), self._sampled_to_the_end()
-                seconds = time.perf_counter() - begun
-            with open(path, "rb") as file:
-                while piece := file.read(PIECE):
-                    self._send(number, piece)
+        writer = records.Writer()
+        work = Work(chosen, number, workers, writer.add)
+        self._environment.work.set(work)
+        work.started.wait()
+        cpu = self._sent_to_the_end(number, writer)
+        ahead, error = files.clock_ahead(self._clock)
         exceptions = [each["msg"] for each in self._runner.exceptions.values()]
-        ahead, error = files.clock_ahead(lambda: self._send(number, b""))
-        return {"operations": writer.count, "seconds": seconds, "cpu": cpu, "exceptions": exceptions,
-                "clock_offset": -ahead, "clock_error": error}  # fmt: skip
+        return {"cpu": cpu, "exceptions": exceptions, "clock_offset": -ahead, "clock_error": error}
 
-    def _sampled_to_the_end(self) -> list[tuple[float, float]]:
-        """Wait for the users' end; returns the share of a processor that was used, second by second.
+    def _sent_to_the_end(self, number: int, writer: records.Writer) -> list[tuple[float, float]]:
+        """Send the records until the users' end; returns the share of a processor that was used, second by second.
 
         Each is the time since the epoch at its end, and the share.
         """
@@ -116,14 +107,15 @@ class Worker:
             if later - wall > 0.01:
                 samples.append((round(time.time(), 3), round((used - spent) / (later - wall), 4)))
                 wall, spent = later, used
+            self._runner.send_message("records", {"worker": number, "data": writer.piece()})
         return samples
 
-    def _send(self, number: int, piece: bytes) -> float:
-        """Send a piece of the records; returns the master's time."""
+    def _clock(self) -> float:
+        """The master's time."""
         self._answered.clear()
-        self._runner.send_message("records", {"worker": number, "data": piece})
+        self._runner.send_message("clock")
         if not self._answered.wait(PATIENCE):
-            raise LoadError(f"no answer to records in {PATIENCE:g} s")
+            raise LoadError(f"no answer of the master in {PATIENCE:g} s")
         return self._answers.pop()
 
     def _on_answer(self, msg: Any, **_: Any) -> None:
@@ -144,11 +136,14 @@ class Master:
         #: what each worker has said at its end, by number
         self._finished: dict[int, dict[str, Any]] = {}
         runner.register_message("records", self._on_records)
+        runner.register_message("clock", self._on_clock)
         runner.register_message("finished", self._on_finished)
 
     def _on_records(self, msg: Any, **_: Any) -> None:
         with open(self._directory / records.file_name(msg.data["worker"]), "ab") as file:
             file.write(msg.data["data"])
+
+    def _on_clock(self, msg: Any, **_: Any) -> None:
         self._runner.send_message("answer", time.time(), client_id=msg.node_id)
 
     def _on_finished(self, msg: Any, **_: Any) -> None:
