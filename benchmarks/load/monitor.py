@@ -1,8 +1,8 @@
 """What machines and their server processes use while a load goes on: processors, memory, network, disk.
 
-A sample holds counters as they are, so that what was used between any two moments can be told later on
-(:mod:`benchmarks.load.usage`). Samples go to a gzipped file, a line of JSON for each, the first one says of which
-machine; on machines elsewhere an agent takes them (:mod:`benchmarks.load.agent`).
+A sample holds counters as they are, so that what was used between any two moments can be computed later on
+(:mod:`benchmarks.load.usage`). Samples go to a gzipped file, a line of JSON for each; the first one describes the
+machine. Those of machines elsewhere are taken by an agent there (:mod:`benchmarks.load.agent`).
 """
 
 import contextlib
@@ -13,51 +13,62 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import psutil
 
 from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.load import Wrong
+from benchmarks.load import Wrong, files
 
 FORMAT = "fastio-load-samples"
-VERSION = 1
+VERSION = 2
 
 #: Seconds between two samples.
 PERIOD = 0.25
 #: Samples between two looks for processes that are new.
 LOOK_EVERY = 4
-
 #: Threads of a process that a sample names: the busiest ones.
 THREADS = 4
 
 
-class Watched:
-    """Which processes are watched, by name.
+class Source(Protocol):
+    """Gives samples of a machine."""
 
-    :param pids: name -> processes; what each has started is watched with it
-    :param patterns: name -> regular expression; the processes whose command line has it
+    def about(self) -> dict[str, Any]:
+        """The machine."""
+
+    def clock(self) -> float:
+        """Its time, in seconds since the epoch."""
+
+    def sample(self) -> dict[str, Any]:
+        """The counters now; times are in seconds, sizes in bytes."""
+
+
+class Sampler:
+    """Takes samples of this machine.
+
+    :param pids: processes that are watched, and with each what it has started
+    :param patterns: name -> regular expression; the processes whose command line has it are watched as well
     """
 
-    def __init__(
-        self, pids: Mapping[str, Collection[int]] | None = None, patterns: Mapping[str, str] | None = None
-    ) -> None:
-        self._pids = {name: list(each) for name, each in (pids or {}).items()}
+    def __init__(self, pids: Sequence[int] = (), patterns: Mapping[str, str] | None = None) -> None:
+        self._pids = pids
         self._patterns = {name: re.compile(each) for name, each in (patterns or {}).items()}
+        self._processes: dict[int, tuple[str, psutil.Process]] = {}
+        self._count = 0
 
     def processes(self) -> dict[int, tuple[str, psutil.Process]]:
-        """Those that are there now."""
+        """Those that are there now, with their names."""
         found: dict[int, tuple[str, psutil.Process]] = {}
-        for name, pids in self._pids.items():
-            for pid in pids:
-                # Most are children of one before them.
-                if pid not in found:
-                    with contextlib.suppress(psutil.Error):
-                        server = psutil.Process(pid)
-                        for each in (server, *server.children(recursive=True)):
-                            found.setdefault(each.pid, (name or title(each), each))
+        for pid in self._pids:
+            # Most are children of one before them.
+            if pid not in found:
+                with contextlib.suppress(psutil.Error):
+                    server = psutil.Process(pid)
+                    for each in (server, *server.children(recursive=True)):
+                        found.setdefault(each.pid, (title(each), each))
         for process in psutil.process_iter() if self._patterns else ():
             if process.pid != os.getpid():
                 with contextlib.suppress(psutil.Error):
@@ -65,6 +76,53 @@ class Watched:
                     for name, pattern in self._patterns.items():
                         if pattern.search(command):
                             found.setdefault(process.pid, (name, process))
+        return found
+
+    def about(self) -> dict[str, Any]:
+        # Megabits in a second, where the interface has a speed.
+        speeds = {name: each.speed for name, each in psutil.net_if_stats().items() if each.speed}
+        return {"host": socket.gethostname(), "speeds": speeds}
+
+    def clock(self) -> float:
+        return time.time()
+
+    def sample(self) -> dict[str, Any]:
+        if self._count % LOOK_EVERY == 0:
+            self._processes = self.processes()
+        self._count += 1
+        memory = psutil.virtual_memory()
+        network = psutil.net_io_counters(pernic=True)
+        disks = {name: each for name, each in (psutil.disk_io_counters(perdisk=True) or {}).items()
+                 if each.read_bytes or each.write_bytes}  # fmt: skip
+        counters: dict[str, dict[str, float]] = {
+            "core": {str(number): _busy(each) for number, each in enumerate(psutil.cpu_times(percpu=True))},
+            "sent": {name: each.bytes_sent for name, each in network.items()},
+            "received": {name: each.bytes_recv for name, each in network.items()},
+            "read": {name: each.read_bytes for name, each in disks.items()},
+            "written": {name: each.write_bytes for name, each in disks.items()},
+            "busy": {name: getattr(each, "busy_time", 0) / 1000 for name, each in disks.items()},
+        }
+        found: dict[str, Any] = {
+            "time": round(time.time(), 4), "memory": [memory.total - memory.available, memory.total],
+            "counters": counters, "processes": {},
+        }  # fmt: skip
+        for pid, (name, process) in list(self._processes.items()):
+            try:
+                with process.oneshot():
+                    used = {"process cpu": round(server_cpu_seconds([pid]), 6)}
+                    threads = [(each.user_time + each.system_time, each.id) for each in process.threads()]
+                    watched = {"name": name, "memory": process.memory_info().rss, "cores": process.cpu_affinity()}
+                    with contextlib.suppress(psutil.Error):
+                        moved = process.io_counters()
+                        used |= {"process read": moved.read_bytes, "process written": moved.write_bytes}
+            except psutil.Error:
+                del self._processes[pid]
+                continue
+            found["processes"][str(pid)] = watched
+            for group, value in used.items():
+                counters.setdefault(group, {})[str(pid)] = value
+            for spent, number in sorted(threads, reverse=True)[:THREADS]:
+                counters.setdefault("thread", {})[f"{pid} {number}"] = round(spent, 3)
         return found
 
 
@@ -83,113 +141,48 @@ def title(process: psutil.Process) -> str:
     return "?"
 
 
-class Sampler:
-    """Takes samples of this machine."""
-
-    def __init__(self, watched: Watched) -> None:
-        self._watched = watched
-        self._processes: dict[int, tuple[str, psutil.Process]] = {}
-        self._count = 0
-
-    def sample(self) -> dict[str, Any]:
-        """The counters now; times are in seconds, sizes in bytes."""
-        if self._count % LOOK_EVERY == 0:
-            self._processes = self._watched.processes()
-        self._count += 1
-        memory, disk = psutil.virtual_memory(), psutil.disk_io_counters(perdisk=True) or {}
-        network = psutil.net_io_counters(pernic=True)
-        found: dict[str, Any] = {
-            "time": round(time.time(), 4),
-            "cpus": [_busy(each) for each in psutil.cpu_times(percpu=True)],
-            "memory": [memory.total - memory.available, memory.total],
-            "network": {name: [each.bytes_sent, each.bytes_recv] for name, each in network.items()},
-            "disks": {
-                name: [each.read_bytes, each.write_bytes, getattr(each, "busy_time", 0)]
-                for name, each in disk.items() if each.read_bytes or each.write_bytes
-            },
-            "processes": {},
-        }  # fmt: skip
-        for pid, (name, process) in list(self._processes.items()):
-            try:
-                found["processes"][str(pid)] = {"name": name, **self._process(process)}
-            except psutil.Error:
-                del self._processes[pid]
-        return found
-
-    def _process(self, process: psutil.Process) -> dict[str, Any]:
-        with process.oneshot():
-            cpu = server_cpu_seconds([process.pid])
-            threads = sorted(process.threads(), key=lambda each: -(each.user_time + each.system_time))
-            found: dict[str, Any] = {
-                "cpu": round(cpu, 6),
-                "threads": [[each.id, round(each.user_time + each.system_time, 3)] for each in threads[:THREADS]],
-                "memory": process.memory_info().rss,
-                "cores": process.cpu_affinity(),
-            }
-            with contextlib.suppress(psutil.Error):
-                moved = process.io_counters()
-                found["disk"] = [moved.read_bytes, moved.write_bytes]
-        return found
-
-
 def _busy(times: Any) -> float:
     idle = times.idle + getattr(times, "iowait", 0)
     # Time of guests is within that of users.
     return round(sum(times) - idle - getattr(times, "guest", 0) - getattr(times, "guest_nice", 0), 3)
 
 
-def about() -> dict[str, Any]:
-    """The machine whose samples follow."""
-    speeds = {name: each.speed for name, each in psutil.net_if_stats().items() if each.speed}
-    return {
-        "host": socket.gethostname(), "cores": psutil.cpu_count(), "memory": psutil.virtual_memory().total,
-        # Megabits in a second, where the interface has a speed.
-        "speeds": speeds,
-    }  # fmt: skip
-
-
-class Log:
-    """A file of samples."""
-
-    def __init__(self, path: Path, first: Mapping[str, Any]) -> None:
-        self._file: TextIO = gzip.open(path, "wt", compresslevel=1, encoding="utf-8")  # noqa: SIM115
-        self._lock = threading.Lock()
-        self.add({"format": FORMAT, "version": VERSION, **first})
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        with self._lock:
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
-
-    def close(self) -> None:
-        with self._lock:
-            self._file.close()
-
-
-def go_on(sampler: Sampler, add: Callable[[dict[str, Any]], None], ended: threading.Event, period: float) -> None:
-    """Sample at the beginning, then every ``period`` seconds, and once more at the end."""
-    due = time.monotonic()
-    while True:
-        add(sampler.sample())
-        # After a pause of the whole machine there is nothing to be made up for.
-        due = max(due + period, time.monotonic() - period)
-        if ended.wait(max(0.0, due - time.monotonic())):
-            add(sampler.sample())
-            return
+def write(file: TextIO, line: Mapping[str, Any]) -> None:
+    """Add a line to a file of samples."""
+    file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 @contextlib.contextmanager
-def monitored(watched: Watched, path: Path, period: float = PERIOD) -> Iterator[None]:
-    """Sample this machine while the block goes on."""
-    log = Log(path, {**about(), "clock_offset": 0.0, "clock_error": 0.0})
+def monitored(source: Source, path: Path, problems: list[str], period: float = PERIOD) -> Iterator[None]:
+    """Write samples to a file while the block goes on: at its beginning, every ``period`` seconds, and at its end.
+
+    :param problems: why they end before, if they do, is added here
+    """
+    offset, error = files.clock_ahead(source.clock)
+    about = {"format": FORMAT, "version": VERSION, **source.about(), "clock_offset": offset, "clock_error": error}
     ended = threading.Event()
-    thread = threading.Thread(target=go_on, args=(Sampler(watched), log.add, ended, period), daemon=True)
+
+    def go_on() -> None:
+        due = time.monotonic()
+        with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as file:
+            write(file, about)
+            try:
+                while not ended.is_set():
+                    write(file, source.sample())
+                    # After a pause of the whole machine there is nothing to be made up for.
+                    due = max(due + period, time.monotonic() - period)
+                    ended.wait(max(0.0, due - time.monotonic()))
+                write(file, source.sample())
+            except Exception as error:
+                problems.append(f"{error}; its samples end before the run does")
+
+    thread = threading.Thread(target=go_on, daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-        log.close()
 
 
 def patterns(texts: Sequence[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import Failed, agent, client, files, monitor, protocols
+from benchmarks.load import Failed, agent, client, files, protocols
 from benchmarks.load.plan import PlanError
 from benchmarks.load.workload import Stage, Work, Workload
 
@@ -41,7 +41,7 @@ class WorkloadFailed(Failed):
 
 def carry_out(
     workload: Workload, output: Path, *, pids: Sequence[int] = (), agents: Sequence[tuple[str, int]] = (),
-    patterns: Mapping[str, str] | None = None, period: float = monitor.PERIOD,
+    patterns: Mapping[str, str] | None = None, stop: threading.Event | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:  # fmt: skip
     """Carry out a workload; ``output`` is a new directory.
@@ -49,12 +49,13 @@ def carry_out(
     :param pids: servers of this machine that are sampled
     :param agents: addresses of those on other machines
     :param patterns: of further processes, here and there
-    :param period: seconds between samples
+    :param stop: ends it when it is set
     :param tell: is called with a line on what happens
     :raises WorkloadFailed: if a stage has failed; what cleans up has been done by then
     :raises agent.AgentError: if an agent cannot be reached, before anything is done
     :raises PlanError: if a work cannot be done by the service, likewise
     """
+    stop = stop or threading.Event()
     _check(workload)
     output.mkdir(parents=True, exist_ok=True)
     if any(output.iterdir()):
@@ -63,13 +64,13 @@ def carry_out(
         "format": FORMAT, "version": VERSION, "name": workload.name, "description": workload.description,
         "started": time.time(), "finished": None, "stages": [], "failure": "", "doubts": [],
     }  # fmt: skip
-    with agent.everywhere(output, pids, agents, patterns or {}, period) as remotes:
+    with agent.everywhere(output, pids, agents, patterns or {}) as sampling:
         for number, stage in enumerate(workload.stages, 1):
             outcomes: list[dict[str, Any]] = []
             status = "skipped"
             if stage.cleans or not summary["failure"]:
                 tell(f"{stage.name} …")
-                outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}")
+                outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}", stop)
                 problems = [each for each in outcomes if each["problem"]]
                 status = "failed" if problems else "done"
                 for each in problems:
@@ -81,7 +82,7 @@ def carry_out(
             files.write(output / SUMMARY, summary)
             if status == "done":
                 time.sleep(stage.delay)
-        summary["doubts"] += [each.problem for each in remotes if each.problem]
+    summary["doubts"] += sampling
     files.write(output / SUMMARY, {**summary, "finished": time.time()})
     if summary["failure"]:
         raise WorkloadFailed(summary["failure"])
@@ -105,9 +106,8 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
 
-def _carry_out(stage: Stage, directory: Path) -> list[dict[str, Any]]:
+def _carry_out(stage: Stage, directory: Path, stop: threading.Event) -> list[dict[str, Any]]:
     """Do all works of a stage; returns what each came to."""
-    stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(len(stage.works)) as pool:
         try:
             jobs = [

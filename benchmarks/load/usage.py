@@ -7,7 +7,7 @@ are put right by what the agent's clock was off.
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,6 @@ import numpy
 
 from benchmarks.load import Wrong, files
 from benchmarks.load.monitor import FORMAT, VERSION
-
-#: Disk counters of the kernel are in milliseconds.
-_MILLISECONDS = 1000.0
 
 
 class SamplesError(Wrong):
@@ -107,77 +104,49 @@ class Samples:
         # Those in between, and one before and after.
         first = max(0, int(numpy.searchsorted(self.times, begin, "right")) - 1)
         within = self.samples[first : int(numpy.searchsorted(self.times, end, "left")) + 1]
-        host = self.about["host"]
-
-        def rate(counter: Callable[[dict[str, Any]], float | None]) -> float:
-            return self._rate(counter, begin, end)
-
-        usage.machines.append(self._machine(host, within, rate))
-        names: dict[str, list[str]] = {}
-        for sample in within:
-            for pid, process in sample["processes"].items():
-                pids = names.setdefault(process["name"], [])
-                if pid not in pids:
-                    pids.append(pid)
-        for name, pids in sorted(names.items()):
-            usage.processes.append(self._process(host, name, pids, within, rate))
-
-    def _rate(self, counter: Callable[[dict[str, Any]], float | None], begin: float, end: float) -> float:
-        """By how much a counter grew, in a second."""
-        known = [(moment, counter(sample)) for moment, sample in zip(self.times, self.samples, strict=True)]
-        moments, values = numpy.array([each for each in known if each[1] is not None], dtype=float).reshape(-1, 2).T
-        if len(moments) < 2:
-            return 0.0
-        first, last = numpy.interp([begin, end], moments, values)
-        return float(last - first) / (end - begin)
-
-    def _machine(self, host: str, within: Sequence[dict[str, Any]], rate: Callable[..., float]) -> Machine:
-        def of(group: str, name: str, index: int) -> float:
-            return rate(lambda sample: sample[group][name][index] if name in sample[group] else None)
-
-        interfaces = sorted({name for sample in within for name in sample["network"]})
-        disks = sorted({name for sample in within for name in sample["disks"]})
-        cores = range(len(within[0]["cpus"]))
-        return Machine(
-            host=host,
-            cores=[min(1.0, rate(lambda sample, core=core: sample["cpus"][core])) for core in cores],
-            memory=max(sample["memory"][0] for sample in within), memory_total=within[0]["memory"][1],
-            network={name: [of("network", name, 0), of("network", name, 1)] for name in interfaces},
-            speeds={name: megabits * 125e3 for name, megabits in self.about.get("speeds", {}).items()},
-            disks={
-                name: [of("disks", name, 0), of("disks", name, 1), of("disks", name, 2) / _MILLISECONDS]
-                for name in disks
-            },
+        rates = self._rates(within, begin, end)
+        usage.machines.append(
+            Machine(
+                host=self.about["host"],
+                cores=[min(1.0, each) for each in rates["core"].values()],
+                memory=max(sample["memory"][0] for sample in within), memory_total=within[0]["memory"][1],
+                network={name: [sent, rates["received"][name]] for name, sent in rates["sent"].items()},
+                speeds={name: megabits * 125e3 for name, megabits in self.about["speeds"].items()},
+                disks={name: [read, rates["written"][name], rates["busy"][name]]
+                       for name, read in rates["read"].items()},
+            )
         )  # fmt: skip
+        names = {pid: each["name"] for sample in within for pid, each in sample["processes"].items()}
+        for name in sorted(set(names.values())):
+            pids = [pid for pid in names if names[pid] == name]
+            own = [[sample["processes"][pid] for pid in pids if pid in sample["processes"]] for sample in within]
 
-    @staticmethod
-    def _process(
-        host: str, name: str, pids: Sequence[str], within: Sequence[dict[str, Any]], rate: Callable[..., float]
-    ) -> Process:
-        def of(pid: str, value: Callable[[dict[str, Any]], float | None]) -> float:
-            return rate(lambda sample: value(sample["processes"][pid]) if pid in sample["processes"] else None)
+            def total(group: str, pids: Sequence[str] = pids) -> float:
+                return sum(rates.get(group, {}).get(pid, 0.0) for pid in pids)
 
-        def thread(pid: str, number: int) -> float:
-            return of(pid, lambda process: dict(map(tuple, process["threads"])).get(number))
+            threads = [rate for thread, rate in rates.get("thread", {}).items() if thread.partition(" ")[0] in pids]
+            usage.processes.append(
+                Process(
+                    host=self.about["host"], name=name, pids=[int(pid) for pid in pids], cpu=total("process cpu"),
+                    thread=max(threads, default=0.0),
+                    cores=sorted({core for sample in own for process in sample for core in process["cores"]}),
+                    memory=max(sum(process["memory"] for process in sample) for sample in own),
+                    read=total("process read"), written=total("process written"),
+                )
+            )  # fmt: skip
 
-        seen = [sample["processes"][pid] for sample in within for pid in pids if pid in sample["processes"]]
-        threads = {
-            (pid, number) for sample in within for pid in pids if pid in sample["processes"]
-            for number, _ in sample["processes"][pid]["threads"]
-        }  # fmt: skip
-        memory = [sum(sample["processes"][pid]["memory"] for pid in pids if pid in sample["processes"])
-                  for sample in within]  # fmt: skip
-
-        def moved(index: int) -> float:
-            return sum(of(pid, lambda process: process["disk"][index] if "disk" in process else None) for pid in pids)
-
-        return Process(
-            host=host, name=name, pids=[int(pid) for pid in pids],
-            cpu=sum(of(pid, lambda process: process["cpu"]) for pid in pids),
-            thread=max((thread(*each) for each in threads), default=0.0),
-            cores=sorted({core for process in seen for core in process["cores"]}), memory=max(memory),
-            read=moved(0), written=moved(1),
-        )  # fmt: skip
+    def _rates(self, within: Sequence[dict[str, Any]], begin: float, end: float) -> dict[str, dict[str, float]]:
+        """By how much each counter of these samples grew, in a second."""
+        found: dict[str, dict[str, float]] = {}
+        names = dict.fromkeys(
+            (group, name) for each in within for group, own in each["counters"].items() for name in own
+        )
+        for group, name in names:
+            values = [each["counters"].get(group, {}).get(name, numpy.nan) for each in self.samples]
+            known = ~numpy.isnan(values)
+            first, last = numpy.interp([begin, end], self.times[known], numpy.array(values)[known])
+            found.setdefault(group, {})[name] = float(last - first) / (end - begin)
+        return found
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -8,10 +8,9 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,11 @@ import psutil
 
 from benchmarks.backends.base import reserved_port
 from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.load import agent, bottleneck, limits, monitor, usage, workloads
+from benchmarks.load import agent, bottleneck, limits, monitor, report, usage
 from benchmarks.load import path as paths
 from benchmarks.load.bottleneck import Limits
 from benchmarks.load.limits import LimitError
-from benchmarks.load.monitor import Sampler, Watched
+from benchmarks.load.monitor import Sampler
 from benchmarks.load.usage import Machine, Process, Samples, Usage
 from tests.eventually import until
 
@@ -56,31 +55,34 @@ def test_a_process_is_sampled_with_its_children() -> None:
     with burning(code) as process:
         children = until(lambda: psutil.Process(process.pid).children(), "the child")
         try:
-            sampler = Sampler(Watched({"server": [process.pid]}))
+            sampler = Sampler([process.pid])
             first = until(lambda: _with_cpu(sampler.sample(), children[0].pid), "CPU time of the child")
-            assert set(first["processes"]) == {str(process.pid), str(children[0].pid)}
-            own = first["processes"][str(children[0].pid)]
-            assert own["name"] == "server" and own["memory"] > 0 and own["cores"] == sorted(os.sched_getaffinity(0))
-            ((thread, cpu),) = own["threads"]
-            later = sampler.sample()["processes"][str(children[0].pid)]
+            child = str(children[0].pid)
+            assert set(first["processes"]) == {str(process.pid), child}
+            own, counters = first["processes"][child], first["counters"]
+            assert own["name"] == monitor.title(children[0]) and own["memory"] > 0
+            assert own["cores"] == sorted(os.sched_getaffinity(0))
+            ((thread, cpu),) = [each for each in counters["thread"].items() if each[0].startswith(f"{child} ")]
+            later = sampler.sample()["counters"]
             # It goes on while it is looked at. User and system time are each told in whole ticks of 10 ms.
-            assert thread == children[0].pid and own["cpu"] - 0.03 <= cpu <= later["cpu"] + 0.03
-            assert len(first["cpus"]) == psutil.cpu_count() and 0 < first["memory"][0] < first["memory"][1]
+            assert thread == f"{child} {child}"
+            assert counters["process cpu"][child] - 0.03 <= cpu <= later["process cpu"][child] + 0.03
+            assert len(counters["core"]) == psutil.cpu_count() and 0 < first["memory"][0] < first["memory"][1]
         finally:
             children[0].kill()
 
 
 def _with_cpu(sample: dict, pid: int) -> dict | None:
-    return sample if sample["processes"].get(str(pid), {}).get("cpu", 0) > 0.05 else None
+    return sample if sample["counters"].get("process cpu", {}).get(str(pid), 0) > 0.05 else None
 
 
 def test_processes_are_found_by_their_command_line_and_named() -> None:
     # No other run of the tests has the same mark.
     mark = f"marked-by-{os.getpid()}-for-the-test"
     with burning(f"import time; {mark!r}; time.sleep(300)") as process:
-        found = until(Watched(patterns={"it": f"{mark[:-1]}[t]"}).processes, "the process")
+        found = until(Sampler(patterns={"it": f"{mark[:-1]}[t]"}).processes, "the process")
         assert {pid: name for pid, (name, _) in found.items()} == {process.pid: "it"}
-    assert Watched({"gone": [process.pid]}).processes() == {}
+    assert Sampler([process.pid]).processes() == {}
     assert monitor.title(psutil.Process()) not in ("", "?")
 
 
@@ -100,14 +102,19 @@ def test_a_process_is_called_by_its_program(tmp_path: Path, launcher: list[str],
         process.communicate("\n")
 
 
-def sample(moment: float, cpu: float, **more) -> dict:
-    """A machine of two cores on which one process uses ``cpu`` seconds up to then."""
-    process = {"name": "server", "cpu": cpu, "threads": [[7, cpu * 0.75]], "memory": 100 * MIB, "cores": [0, 1],
-               "disk": [0, int(moment * 2 * MIB)]}  # fmt: skip
+def sample(moment: float, cpu: float, pids: Sequence[int] = (7,)) -> dict:
+    """A machine of two cores on which each process uses ``cpu`` seconds up to then."""
     return {
-        "time": moment, "cpus": [moment * 0.5, moment * 0.25], "memory": [MIB, 4 * MIB],
-        "network": {"eth0": [int(moment * 10 * MIB), 0]}, "disks": {"vda": [0, int(moment * MIB), moment * 400]},
-        "processes": {"7": {**process, **more}},
+        "time": moment, "memory": [MIB, 4 * MIB],
+        "counters": {
+            "core": {"0": moment * 0.5, "1": moment * 0.25}, "sent": {"eth0": int(moment * 10 * MIB)},
+            "received": {"eth0": 0}, "read": {"vda": 0}, "written": {"vda": int(moment * MIB)},
+            "busy": {"vda": moment * 0.4}, "process cpu": {str(pid): cpu for pid in pids},
+            "process read": {str(pid): 0 for pid in pids},
+            "process written": {str(pid): int(moment * 2 * MIB) for pid in pids},
+            "thread": {f"{pid} {pid}": cpu * 0.75 for pid in pids},
+        },
+        "processes": {str(pid): {"name": "server", "memory": 100 * MIB, "cores": [0, 1]} for pid in pids},
     }  # fmt: skip
 
 
@@ -149,9 +156,9 @@ def test_the_clock_of_another_machine_is_put_right(tmp_path) -> None:
 
 
 def test_processes_of_a_name_are_counted_together_and_one_that_comes_later_too(tmp_path) -> None:
-    lines = [sample(float(moment), 0.5 * moment) for moment in range(11)]
+    lines = [sample(float(moment), 0.5 * moment, (7, 8) if moment >= 5 else (7,)) for moment in range(11)]
     for line in lines[5:]:
-        line["processes"]["8"] = {**line["processes"]["7"], "cpu": line["time"] - 5, "threads": [[8, line["time"] - 5]]}
+        line["counters"]["process cpu"]["8"] = line["time"] - 5
     found = usage.of([samples_in(tmp_path, lines)], 0, 10)
     (process,) = found.processes
     assert process.cpu == pytest.approx(0.5 + 0.5) and process.pids == [7, 8] and process.memory == 200 * MIB
@@ -184,27 +191,26 @@ def test_a_file_that_was_cut_off_is_read_up_to_there(tmp_path) -> None:
 def told(monkeypatch) -> set[float]:
     """The CPU times of watched processes' threads that were sampled so far, here and by agents."""
     found: set[float] = set()
-    add = monitor.Log.add
+    write = monitor.write
 
-    def adding(log: monitor.Log, line: dict) -> None:
-        add(log, line)
-        found.update(cpu for each in line.get("processes", {}).values() for _, cpu in each["threads"])
+    def writing(file: Any, line: dict) -> None:
+        write(file, line)
+        found.update(line.get("counters", {}).get("thread", {}).values())
 
-    monkeypatch.setattr(monitor.Log, "add", adding)
+    monkeypatch.setattr(monitor, "write", writing)
     return found
 
 
 def test_this_machine_is_sampled_to_a_file(tmp_path, told) -> None:
     with burning() as process:
-        path = tmp_path / "samples-local.jsonl.gz"
         begin = time.time()
-        with monitor.monitored(Watched({"burner": [process.pid]}), path, 0.05):
+        with agent.everywhere(tmp_path, [process.pid], [], {}, 0.05) as problems:
             until(lambda: len(told) > 1, "samples between which it has used CPU time")
         found = usage.of(usage.read(tmp_path), begin, time.time())
     (burner,) = found.processes
     # How exact that is in so short a time is the machine's business: it may hold up who samples between two counters.
-    assert burner.name == "burner" and burner.cpu > 0 and burner.thread > 0
-    assert found.machines[0].cpu > 0
+    assert burner.pids == [process.pid] and burner.cpu > 0 and burner.thread > 0
+    assert found.machines[0].cpu > 0 and problems == []
 
 
 # --- agents
@@ -230,55 +236,41 @@ def test_an_agent_samples_for_a_run(tmp_path, told) -> None:
     ):
         begin = time.time()
         patterns = {"own": f"{mark[:-1]}[x]", "other": "nothing-has-th[i]s"}
-        with agent.monitored([address], patterns, tmp_path, 0.05) as remotes:
+        problems: list[str] = []
+        remote = agent.Remote(*address, patterns)
+        with monitor.monitored(remote, tmp_path / "samples-it.jsonl.gz", problems, 0.05):
             until(lambda: len(told) > 1, "samples between which it has used CPU time")
         end = time.time()
-        assert [each.problem for each in remotes] == [""]
-        (found,) = usage.read(tmp_path)
-        assert found.about["agent"] == f"{address[0]}:{address[1]}"
-        assert abs(found.about["clock_offset"]) <= found.about["clock_error"] + 0.01
-        (own,) = usage.of([found], begin, end).processes
-        assert (own.name, own.pids) == ("own", [process.pid]) and own.cpu > 0
+    assert problems == []
+    (found,) = usage.read(tmp_path)
+    assert abs(found.about["clock_offset"]) <= found.about["clock_error"] + 0.01
+    (own,) = usage.of([found], begin, end).processes
+    assert (own.name, own.pids) == ("own", [process.pid]) and own.cpu > 0
 
 
 def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
     with (
         reserved_port() as nobody,
         pytest.raises(agent.AgentError, match="(?i)refused"),
-        agent.monitored([nobody.getsockname()], {}, tmp_path),
+        agent.everywhere(tmp_path, [], [nobody.getsockname()], {}),
     ):
         pass
-    server: Any = agent.Server("127.0.0.1", 0)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        with (
-            pytest.raises(agent.AgentError, match="is not NAME=PATTERN"),
-            agent.monitored([server.server_address], {"x": "("}, tmp_path),
-        ):
-            pass
-        with (
-            pytest.raises(agent.AgentError, match="period 99 is not from 0.01 to 60"),
-            agent.monitored([server.server_address], {}, tmp_path, 99),
-        ):
-            pass
-        for data in (b"nonsense\n", b"[]\n", b"{}\n"):
-            with socket.create_connection(server.server_address, timeout=60) as connection:
-                connection.sendall(data)
-                assert b"error" in connection.recv(1000)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with agent_process() as address:
+        with pytest.raises(agent.AgentError, match="agent .*: .*unterminated"):
+            agent.Remote(*address, {"x": "("}).sample()
+        with socket.create_connection(address, timeout=60) as connection:
+            connection.sendall(b"nonsense\n")
+            assert b"400" in connection.recv(1000)
+        assert agent.Remote(*address, {}).clock() > 0
 
 
 def test_an_agent_that_is_lost_is_told(tmp_path) -> None:
-    with agent_process() as address, agent.monitored([address], {}, tmp_path, 0.05) as (remote,):
-        until(lambda: remote._log is not None, "samples")
-        # The agent's machine goes away.
-        remote._socket.shutdown(socket.SHUT_RD)
-        until(lambda: remote.problem, "the loss to be noticed")
-    assert "its samples end before the run does" in remote.problem
+    with contextlib.ExitStack() as stack:
+        with agent_process() as address:
+            problems = stack.enter_context(agent.everywhere(tmp_path, [], [address], {}, 0.05))
+        # The agent's machine has gone away.
+        until(lambda: problems, "the loss to be noticed")
+    assert "its samples end before the run does" in problems[0]
 
 
 # --- the bottleneck
@@ -339,9 +331,9 @@ def test_the_bottleneck(used_, figures, limits_, resource, words) -> None:
 def test_a_machine_that_others_use_is_told() -> None:
     run: Any = types.SimpleNamespace(workers=[{"cpu": [[1.0, 0.2], [2.0, 0.4]]}, {"cpu": [[1.0, 0.1], [2.0, 0.1]]}])
     quiet = used(server("proxy", 0.5), server("object", 0.4), cores=(0.8, 0.9))
-    assert workloads.disturbed(run, quiet) == []
+    assert report.disturbed(run, quiet) == []
     busy = used(server("proxy", 0.3), server("object", 0.1), cores=(1.0, 1.0))
-    assert workloads.disturbed(run, busy) == [
+    assert report.disturbed(run, busy) == [
         "others, who are not watched, used 1.2 of 2 processors: figures of a busy machine"
     ]
 
