@@ -6,7 +6,7 @@ quota), a process that is one thread, the cores, then disk, network and memory. 
 way is what would make it faster, and the figures of the nearest one are given.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,110 +86,75 @@ def find(usage: Usage, figures: dict[str, Any], limits: Limits) -> Bottleneck:
     :param usage: in the part of the run that counts
     :param figures: of the run, :func:`benchmarks.load.report.figures`
     """
-    ordered = [
-        *_generator(figures), *_path(figures, limits), *_quota(usage, limits), *_threads(usage), *_cores(usage),
-        *_devices(usage), *_users(usage, figures, limits),
-    ]  # fmt: skip
+    ordered = list(_shares(usage, figures, limits))
     limit = next((each for each in ordered if each.share >= SATURATED), None)
     rest = sorted((each for each in ordered if each is not limit), key=lambda each: -each.share)
     return Bottleneck(limit, tuple(([limit] if limit else []) + rest))
 
 
-def _generator(figures: dict[str, Any]) -> list[Share]:
-    share = figures.get("generator_cpu", 0.0)
+def _shares(usage: Usage, figures: dict[str, Any], limits: Limits) -> Iterator[Share]:
+    """What each resource was used; that which explains others before them."""
+    generator = figures.get("generator_cpu", 0.0)
     # It is one thread, and what counts is whether it had time left in nearly all seconds.
-    words = f"its busiest worker used {share:.2f} of its one processor"
-    return [Share("generator", "the load generator", min(1.0, share * SATURATED / BUSY), words)]
-
-
-def _path(figures: dict[str, Any], limits: Limits) -> list[Share]:
-    if not limits.rate:
-        return []
-    moved = figures["bytes"] / figures["seconds"]
-    words = f"{moved / MIB:.1f} of {limits.rate / MIB:.1f} MiB/s"
-    return [Share("path", "the network path", moved / limits.rate, words)]
-
-
-def _servers(usage: Usage) -> str:
-    """How much each process used, as text."""
-    busy = sorted(usage.processes, key=lambda each: -each.cpu)
-    return ", ".join(f"{each.name} {each.cpu:.2f}" for each in busy[:3] if each.cpu >= 0.005)
-
-
-def _quota(usage: Usage, limits: Limits) -> list[Share]:
-    if not limits.processors or not usage.processes:
-        return []
-    used = sum(each.cpu for each in usage.processes)
-    busiest = max(usage.processes, key=lambda each: each.cpu)
-    words = f"the servers used {used:.2f} of {limits.processors:g} processors ({limits.how}): {_servers(usage)}"
-    return [Share("quota", busiest.name, used / limits.processors, words)]
-
-
-def _threads(usage: Usage) -> list[Share]:
-    found = []
-    for process in usage.processes:
-        if process.thread > 0:
-            words = f"one thread used {process.thread:.2f} of the 1 processor that it can ({process.cpu:.2f} in all)"
-            found.append(Share("thread", process.name, process.thread, words))
-    return sorted(found, key=lambda each: -each.share)
-
-
-def _cores(usage: Usage) -> list[Share]:
-    """The cores that the processes may run on, whoever else is on them."""
-    found = []
-    for machine in usage.machines:
-        own = [each for each in usage.processes if each.host == machine.host]
-        # Without processes to watch it is the machine's own matter.
-        for cores in {tuple(each.cores) for each in own} or {tuple(range(len(machine.cores)))}:
-            found.append(_of_cores(machine, [each for each in own if tuple(each.cores) == cores], cores))
-    return sorted(found, key=lambda each: -each.share)
-
-
-def _of_cores(machine: Machine, processes: Sequence[Process], cores: Sequence[int]) -> Share:
-    busy = [machine.cores[core] for core in cores if core < len(machine.cores)]
-    share = sum(busy) / len(busy) if busy else 0.0
-    busiest = max(processes, key=lambda each: each.cpu, default=None)
-    each = ", ".join(f"core {core} {machine.cores[core]:.2f}" for core in cores if core < len(machine.cores))
-    known = [(process.name, process.cpu) for process in sorted(processes, key=lambda one: -one.cpu)[:3]]
-    others = sum(busy) - sum(process.cpu for process in processes)
-    users = ", ".join(f"{name} {cpu:.2f}" for name, cpu in [*known, ("all others", others)] if cpu >= 0.05)
-    words = f"{sum(busy):.2f} of {len(busy)} cores were busy ({each}){': ' + users if users else ''}"
-    return Share("cores", busiest.name if busiest else machine.host, share, words)
-
-
-def _devices(usage: Usage) -> list[Share]:
-    found = []
-    for machine in usage.machines:
-        for name, (read, written, busy) in machine.disks.items():
-            words = f"busy {busy:.0%} of the time, {read / MIB:.1f} MiB/s read, {written / MIB:.1f} MiB/s written"
-            found.append(Share("disk", f"{name} of {machine.host}", min(1.0, busy), words))
-        for name, (sent, received) in machine.network.items():
-            if name in machine.speeds:
-                speed = machine.speeds[name]
-                words = f"{sent / MIB:.1f} MiB/s sent, {received / MIB:.1f} MiB/s received of {speed / MIB:.1f} MiB/s"
-                found.append(Share("network", f"{name} of {machine.host}", max(sent, received) / speed, words))
-        words = f"{machine.memory / MIB:.0f} of {machine.memory_total / MIB:.0f} MiB in use"
-        share = machine.memory / machine.memory_total
-        # Memory that is nearly full slows nothing down; that it is full does.
-        found.append(Share("memory", machine.host, share if share > 0.97 else min(share, SATURATED - 0.01), words))
-    return sorted(found, key=lambda each: -each.share)
-
-
-def _users(usage: Usage, figures: dict[str, Any], limits: Limits) -> list[Share]:
-    """Too few requests at a time."""
-    found = []
+    words = f"its busiest worker used {generator:.2f} of its one processor"
+    yield Share("generator", "the load generator", min(1.0, generator * SATURATED / BUSY), words)
+    if limits.rate:
+        moved = figures["bytes"] / figures["seconds"]
+        words = f"{moved / MIB:.1f} of {limits.rate / MIB:.1f} MiB/s"
+        yield Share("path", "the network path", moved / limits.rate, words)
+    processes = sorted(usage.processes, key=lambda each: -each.cpu)
+    used = sum(each.cpu for each in processes)
+    servers = ", ".join(f"{each.name} {each.cpu:.2f}" for each in processes[:3] if each.cpu >= 0.005)
+    if limits.processors and processes:
+        words = f"the servers used {used:.2f} of {limits.processors:g} processors ({limits.how}): {servers}"
+        yield Share("quota", processes[0].name, used / limits.processors, words)
+    for each in sorted(processes, key=lambda each: -each.thread):
+        if each.thread > 0:
+            words = f"one thread used {each.thread:.2f} of the 1 processor that it can ({each.cpu:.2f} in all)"
+            yield Share("thread", each.name, each.thread, words)
+    for find_of in (_cores, _devices):
+        found = [share for machine in usage.machines for share in find_of(machine, processes)]
+        yield from sorted(found, key=lambda each: -each.share)
+    # Too few requests at a time.
     whole = figures.get("whole_p50_ms", 0.0) / 1000
     if limits.think and whole:
-        share = limits.think / (limits.think + whole)
-        think = limits.think * 1000
+        share, think = limits.think / (limits.think + whole), limits.think * 1000
         words = f"{limits.users} users think {think:.0f} ms after each answer, which takes {whole * 1000:.0f} ms"
         # Half of the time is enough to halve what the servers have to do.
-        found.append(Share("users", "the load", min(1.0, share * SATURATED / IDLE), words))
-    spent = sum(each.cpu for each in usage.processes) + figures.get("generator_cpu", 0.0)
-    if not limits.think and usage.processes:
+        yield Share("users", "the load", min(1.0, share * SATURATED / IDLE), words)
+    elif not limits.think and processes:
+        spent = (used + generator) / limits.users
         words = (
-            f"{limits.users} at a time, and for each {spent / limits.users:.2f} processors are at work one after the "
-            f"other: the load generator {figures.get('generator_cpu', 0.0):.2f}, {_servers(usage)}"
+            f"{limits.users} at a time, and for each {spent:.2f} processors are at work one after the other: "
+            f"the load generator {generator:.2f}, {servers}"
         )
-        found.append(Share("turns", "the requests", min(1.0, spent / limits.users), words))
-    return found
+        yield Share("turns", "the requests", min(1.0, spent), words)
+
+
+def _cores(machine: Machine, processes: Sequence[Process]) -> Iterator[Share]:
+    """The cores that the processes may run on, whoever else is on them; all of them, if there are none to watch."""
+    own = [each for each in processes if each.host == machine.host]
+    for cores in {tuple(each.cores) for each in own} or {tuple(range(len(machine.cores)))}:
+        here = [each for each in own if tuple(each.cores) == cores]
+        known = {core: machine.cores[core] for core in cores if core < len(machine.cores)}
+        busy = sum(known.values())
+        by_core = ", ".join(f"core {core} {share:.2f}" for core, share in known.items())
+        parts = [*((each.name, each.cpu) for each in here[:3]), ("all others", busy - sum(each.cpu for each in here))]
+        users = ", ".join(f"{name} {cpu:.2f}" for name, cpu in parts if cpu >= 0.05)
+        words = f"{busy:.2f} of {len(known)} cores were busy ({by_core}){': ' + users if users else ''}"
+        yield Share("cores", here[0].name if here else machine.host, busy / len(known) if known else 0.0, words)
+
+
+def _devices(machine: Machine, _: Sequence[Process]) -> Iterator[Share]:
+    for name, (read, written, busy) in machine.disks.items():
+        words = f"busy {busy:.0%} of the time, {read / MIB:.1f} MiB/s read, {written / MIB:.1f} MiB/s written"
+        yield Share("disk", f"{name} of {machine.host}", min(1.0, busy), words)
+    for name, (sent, received) in machine.network.items():
+        if name in machine.speeds:
+            speed = machine.speeds[name]
+            words = f"{sent / MIB:.1f} MiB/s sent, {received / MIB:.1f} MiB/s received of {speed / MIB:.1f} MiB/s"
+            yield Share("network", f"{name} of {machine.host}", max(sent, received) / speed, words)
+    words = f"{machine.memory / MIB:.0f} of {machine.memory_total / MIB:.0f} MiB in use"
+    share = machine.memory / machine.memory_total
+    # Memory that is nearly full slows nothing down; that it is full does.
+    yield Share("memory", machine.host, share if share > 0.97 else min(share, SATURATED - 0.01), words)
