@@ -25,7 +25,6 @@ from fastio.tables import Table
 OTHERS = {
     "validate": "benchmarks.validate",
     "load": "benchmarks.load.report",
-    "workload": "benchmarks.load.workloads",
 }
 
 

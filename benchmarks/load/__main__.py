@@ -6,7 +6,7 @@
     python -m benchmarks.load worker HOST:5557 --keep                           # on each of the other machines
     python -m benchmarks.load init plan.json                                    # make the container; dispose: remove it
     python -m benchmarks.load analyze DIRECTORY ... --result results/load.json
-    python -m benchmarks.load workload cosbench.xml --output DIRECTORY --watch swift=swift- --agent 10.0.0.2
+    python -m benchmarks.load workload cosbench.xml --output DIRECTORY --watch swift=swift- --agents 10.0.0.2
     python -m benchmarks.load agent 0.0.0.0:5558                                # on each machine of the service
     python -m benchmarks.load path --to 10.0.0.2:8080 --rate 50MiB              # a slower network
 
@@ -20,13 +20,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from benchmarks.load import Failed, Wrong, client
+from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import PlanError
 from fastio import terminal
@@ -35,6 +35,8 @@ from fastio.config import parse_size
 
 #: Where workers connect to if nothing else is given: Locust's own port.
 PORT = 5557
+#: Set by a signal that ends the process. The exception of its handler is lost where a finalizer runs at that moment.
+_ended = threading.Event()
 
 
 @terminal.command
@@ -49,14 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (Wrong, Failed, OSError) as error:
         print(error, file=sys.stderr)
-        if client.ended.is_set():
+        if _ended.is_set():
             return 143
         return 1 if isinstance(error, Failed) else 2
 
 
 def _end(*_: object) -> None:
     """As with Ctrl-C: what was started is ended."""
-    client.ended.set()
+    _ended.set()
     sys.exit(143)
 
 
@@ -84,19 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     for name, words in {"init": "make the container of a plan", "dispose": "remove the container of a plan"}.items():
         command(name, _container, words).add_argument("plan", type=Path)
     analyze = command("analyze", _analyze, "show the records of runs as tables, or make a result of them")
-    analyze.add_argument("directory", type=Path, nargs="+", help="the --output of a run")
+    analyze.add_argument("directory", type=Path, nargs="+", help="the --output of a run or of a workload")
     workload = command("workload", _carry_out_workload, "carry out a workload file of COSBench, stage by stage")
     workload.add_argument("file", type=Path, help="XML, see benchmarks/load/cosbench.py")
     workload.add_argument("-o", "--output", type=Path, metavar="DIRECTORY", help="a new directory")
     workload.add_argument("--check", action="store_true", help="only show what it has, or what is wrong with it")
     workload.add_argument("--clean", action="store_true", help="only do its stages that clean up, after a stopped run")
     workload.add_argument("--no-verify", action="store_true", help="do not compare what is read with what it should be")
-    workload.add_argument(
-        "--agent", type=_agent_address, action="append", metavar="HOST:PORT",
-        default=_given(parser, "FASTIO_LOAD_AGENTS", lambda text: [*map(_agent_address, text.split(","))], []),
-        help="one that samples another machine (FASTIO_LOAD_AGENTS: several, with commas)",
-    )  # fmt: skip
-    workload.add_argument("--period", type=float, default=0.25, metavar="SECONDS", help="between two samples")
+    _option(workload, "--agents", [], _agents, "HOST:PORT,...", "those that sample other machines")
     for each in (analyze, workload):
         each.add_argument("--result", type=Path, metavar="FILE", help="write a result, for tables, plots and compare")
     agent = command("agent", _agent, "sample this machine for runs elsewhere, until stopped")
@@ -113,21 +110,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _option(parser: argparse.ArgumentParser, name: str, default: Any, kind: Any, metavar: str, words: str) -> None:
-    """An option with its variable of the environment."""
+    """An option with its variable of the environment, whose value is checked as the option's is."""
     variable = f"FASTIO_LOAD_{name.strip('-').upper()}"
-    default = _given(parser, variable, kind, default)
-    parser.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{words} ({variable})")
+
+    def checked(text: str) -> Any:
+        try:
+            return kind(text)
+        except (ValueError, argparse.ArgumentTypeError) as error:
+            raise argparse.ArgumentTypeError(f"{error} (it can be given by {variable})") from None
+
+    given = os.environ.get(variable) or default
+    parser.add_argument(name, type=checked, default=given, metavar=metavar, help=f"{words} ({variable})")
 
 
-def _given(parser: argparse.ArgumentParser, variable: str, kind: Callable[[str], Any], default: Any) -> Any:
-    """The value of a variable of the environment."""
-    text = os.environ.get(variable)
-    if not text:
-        return default
-    try:
-        return kind(text)
-    except (ValueError, argparse.ArgumentTypeError) as error:
-        parser.error(f"{variable}={text}: {error}")
+def _agents(text: str) -> list[tuple[str, int]]:
+    return [*map(_agent_address, text.split(","))]
 
 
 def _agent_address(text: str) -> tuple[str, int]:
@@ -162,7 +159,10 @@ def _run(chosen: argparse.Namespace) -> int:
     output: Path = chosen.output
     if output.exists() and any(output.iterdir()):
         raise PlanError(f"--output {output}: there is something in it already; records are not overwritten")
-    runner = _runner()
+    import locust  # noqa: F401 (patches this process, before anything that uses sockets is imported)
+
+    from benchmarks.load import runner
+
     if plan is None:
         plan = plans.parse("the standard input", sys.stdin.read())
     output.mkdir(parents=True, exist_ok=True)
@@ -177,22 +177,17 @@ def _run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _runner() -> ModuleType:
-    """The runner. Locust patches this process, before anything that uses sockets is imported."""
-    import locust  # noqa: F401
-
-    from benchmarks.load import runner
-
-    return runner
-
-
 def _work(chosen: argparse.Namespace) -> int:
     host, port = chosen.master
     while chosen.keep:
         # Each run has a process of its own; without a master one ends after some minutes, and the next one waits.
         subprocess.run([sys.executable, "-m", "benchmarks.load", "worker", f"{host}:{port}"], check=False)
         time.sleep(1)
-    _runner().work(host, port)
+    import locust  # noqa: F401 (as above)
+
+    from benchmarks.load import runner
+
+    runner.work(host, port)
     return 0
 
 
@@ -222,24 +217,23 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
         workload = workload.cleaning()
     try:
         stages.carry_out(
-            workload, chosen.output, agents=chosen.agent, patterns=patterns, period=chosen.period,
+            workload, chosen.output, agents=chosen.agents, patterns=patterns, stop=_ended,
             tell=lambda line: print(line, file=sys.stderr, flush=True),
         )  # fmt: skip
     finally:
         # The part that was done before a failure is shown as well.
         if (chosen.output / stages.SUMMARY).exists():
-            _show_workload(chosen.output, chosen.result)
+            _show([chosen.output], chosen.result)
     return 0
 
 
-def _show_workload(directory: Path, result: Path | None) -> None:
-    from benchmarks.load import workloads
+def _show(directories: Sequence[Path], result: Path | None) -> None:
+    from benchmarks.load import report
 
-    found = workloads.read(directory)
-    shown = [workloads.table(found), *(workloads.processes(each) for each in found.works if each.kind == "normal")]
-    terminal.show([each for each in shown if each.rows])
+    found = [report.read(directory) for directory in directories]
+    terminal.show(report.tables(found))
     if result is not None:
-        workloads.result(found).write(result)
+        report.result(found).write(result)
 
 
 def _agent(chosen: argparse.Namespace) -> int:
@@ -260,17 +254,7 @@ def _path(chosen: argparse.Namespace) -> int:
 
 
 def _analyze(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import analysis, report, stages
-
-    if any((directory / stages.SUMMARY).exists() for directory in chosen.directory):
-        if len(chosen.directory) > 1:
-            raise PlanError("of workloads only one directory can be analysed")
-        _show_workload(chosen.directory[0], chosen.result)
-        return 0
-    runs = [analysis.read(directory) for directory in chosen.directory]
-    terminal.show([report.table(runs)])
-    if chosen.result is not None:
-        report.result(runs).write(chosen.result)
+    _show(chosen.directory, chosen.result)
     return 0
 
 

@@ -19,8 +19,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: Seconds between two looks at whether a load is to be stopped.
 LOOK = 0.2
-#: Set by a signal that ends the process. The exception of its handler is lost where a finalizer runs at that moment.
-ended = threading.Event()
 #: Seconds that a generator has to end after it was asked to.
 GRACE = 15.0
 
@@ -62,26 +60,22 @@ class Generator:
 
     def carry_out(self, plan: Plan, stop: threading.Event | None = None, longest: float = 0) -> Path:
         """As the function :func:`carry_out`."""
-        errors = self._errors(json.dumps(plan.to_dict()), stop, longest)
-        status = self._process.returncode
-        if status:
-            raise LoadFailed(errors.strip() or f"exit status {status} of the load generator")
-        return self._directory
-
-    def _errors(self, data: str, stop: threading.Event | None, longest: float) -> str:
-        """Give it the plan and wait for its end; returns what it said."""
         deadline = time.monotonic() + longest if longest else float("inf")
-        given: str | None = data
+        given: str | None = json.dumps(plan.to_dict())
         while True:
             try:
-                return self._process.communicate(given, timeout=LOOK)[1]
+                errors = self._process.communicate(given, timeout=LOOK)[1]
+                break
             except subprocess.TimeoutExpired:
                 # The rest of it goes on, and is not sent again.
                 given = None
-            if ended.is_set() or stop is not None and stop.is_set():
+            if stop is not None and stop.is_set():
                 raise LoadFailed("the load was stopped")
             if time.monotonic() > deadline:
                 raise LoadFailed(f"the load generator did not end in {longest:g} s")
+        if self._process.returncode:
+            raise LoadFailed(errors.strip() or f"exit status {self._process.returncode} of the load generator")
+        return self._directory
 
     def __enter__(self) -> Generator:
         return self

@@ -31,6 +31,8 @@ TOLERATED = {"normal": 200_000}
 LONGEST = 3600.0
 #: The seconds in which COSBench's storages must answer.
 PATIENCE = 30.0
+#: Type of a work -> what it does to all objects, or all containers, of a range.
+SCANS = {"init": "list", "prepare": "write", "cleanup": "delete", "dispose": "list"}
 
 
 class WorkloadError(Wrong):
@@ -61,6 +63,10 @@ def _number(least: int, most: int | None = None, kind: type = float) -> Reader:
 
 def _whole(least: int, most: int | None = None) -> Reader:
     return _number(least, most, int)
+
+
+def _milliseconds(text: str) -> float:
+    return _number(0)(text) / 1000
 
 
 def _one_of(*allowed: str) -> Reader:
@@ -127,13 +133,13 @@ CONFIGS: Mapping[str, Mapping[str, Reader]] = {
     "list": {**_OBJECTS, "objects": _no_effect},
     "prepare": {**_OBJECTS, "createContainer": _FLAG},
     "cleanup": {**_OBJECTS, "deleteContainer": _FLAG},
-    "swift": {"timeout": _number(1), "token": str, "storage_url": _url, "policy": str, **_ANYWHERE},
+    "swift": {"timeout": _milliseconds, "token": str, "storage_url": _url, "policy": str, **_ANYWHERE},
     "s3": {
-        "accesskey": str, "secretkey": str, "endpoint": _url, "timeout": _number(1), "region": str,
+        "accesskey": str, "secretkey": str, "endpoint": _url, "timeout": _milliseconds, "region": str,
         "path_style_access": _one_of("", "true"), "proxyhost": _one_of(""), "proxyport": _one_of(""), **_ANYWHERE,
     },
     "mock": {
-        "size": _number(0), "delay": _number(0), "errors": _number(0, 1), "timeout": _number(1),
+        "size": _whole(0), "delay": _milliseconds, "errors": _number(0, 1), "timeout": _milliseconds,
         "printing": _no_effect, "doStats": _no_effect, "profiling": _no_effect, **_ANYWHERE,
     },
     "swauth": {
@@ -143,6 +149,20 @@ CONFIGS: Mapping[str, Mapping[str, Reader]] = {
         "username": str, "password": str, "auth_url": _keystone, "url": _keystone, "timeout": _no_effect,
         "tenant_name": str, "domain": str, "service": _no_effect, "region": _no_effect, **_ANYWHERE,
     },
+}  # fmt: skip
+#: What has a ``config`` -> the keys that it needs.
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("read", "delete", "cleanup"), ("containers", "objects")),
+    **dict.fromkeys(("write", "prepare"), ("containers", "objects", "sizes")),
+    **dict.fromkeys(("list", "init", "dispose"), ("containers",)),
+    "s3": ("accesskey", "secretkey", "endpoint"),
+    "swauth": ("auth_url", "username", "password"),
+    "keystone": ("auth_url", "username", "password", "tenant_name"),
+}  # fmt: skip
+#: Keys -> what the ``server`` of a plan calls them.
+SERVER = {
+    "endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region", "size": "size",
+    "delay": "delay", "errors": "errors", "policy": "policy", "token": "token", "storage_url": "storage_url",
 }  # fmt: skip
 
 
@@ -201,10 +221,12 @@ class _Element:
             found[key.strip()] = value.strip()
         return found
 
-    def config(self, kind: str, inherited: Mapping[str, str] | None = None, needed: tuple[str, ...] = ()) -> Any:
+    def config(self, kind: str, inherited: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The values of :data:`CONFIGS`."""
         texts, known = self.texts(inherited), CONFIGS[kind]
-        for key in needed:
+        if "url" in texts and "url" in known:
+            texts.setdefault("auth_url", texts.pop("url"))
+        for key in NEEDED.get(kind, ()):
             if key not in texts:
                 raise self.error(f"config: it needs {key}")
         for key, text in texts.items():
@@ -272,91 +294,76 @@ def _stage(element: _Element, config: Mapping[str, str], outer: _Service) -> Sta
 
 
 def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work:
-    kind = element.values.get("type", "normal")
-    name = element.values.get("name") or (kind if kind != "normal" else "")
+    values = element.values
+    kind = values.get("type", "normal")
+    name = values.get("name") or (kind if kind != "normal" else "")
     if not name:
         raise element.error("it needs a name")
     if kind == "delay":
         return Work(name, kind)
-    if "workers" not in element.values:
+    if "workers" not in values:
         raise element.error("it needs workers")
     storage, auth = element.own("storage") or outer[0], element.own("auth") or outer[1]
     if storage is None:
         raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
     protocol, server, patience = _server(storage, auth)
-    common = {"protocol": protocol, "server": server, "users": element.values["workers"], "prefix": "",
-              "patience": patience}  # fmt: skip
-    tolerated = element.values.get("afr", TOLERATED.get(kind, 0)) / 1e6
+    runtime, rampup, total = (values.get(key, 0) for key in ("runtime", "rampup", "totalOps"))
+    seconds, names = LONGEST, ()
     try:
         if kind == "normal":
-            return _normal(element, name, config, common, tolerated)
-        return _other(element, name, kind, config, common, tolerated)
+            operations = _operations(element, config)
+            if not runtime and not total:
+                raise element.error("runtime and totalOps are both 0: it would never end")
+            if runtime:
+                seconds = rampup + runtime + values.get("rampdown", 0)
+        else:
+            rampup = runtime = 0
+            if element.all("operation"):
+                raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
+            own = element.config(kind, config)
+            operations = (_operation(SCANS[kind], own, scan=True),)
+            total = operations[0].scanned
+            around = {"prepare": "createContainer", "cleanup": "deleteContainer"}.get(kind)
+            if around is None or own.get(around) == "true":
+                names = operations[0].all_containers()
+        plan = Plan(
+            protocol, server, operations, users=values["workers"], total=total, seconds=seconds, prefix="",
+            patience=patience,
+        )  # fmt: skip
     except PlanError as error:
         raise element.error(str(error)) from error
+    tolerated = values.get("afr", TOLERATED.get(kind, 0)) / 1e6
+    return Work(name, kind, plan, names, rampup if runtime else 0, runtime, tolerated)
 
 
-def _normal(
-    element: _Element, name: str, config: Mapping[str, str], common: Mapping[str, Any], tolerated: float
-) -> Work:  # fmt: skip
+def _operations(element: _Element, inherited: Mapping[str, str]) -> tuple[Operation, ...]:
+    """Those of a work that has some of its own."""
     operations = [(each, each.values.get("ratio", 100)) for each in element.all("operation")]
     if not operations:
         raise element.error("it has no operation")
     if sum(ratio for _, ratio in operations) != 100:
         ratios = " + ".join(str(ratio) for _, ratio in operations)
         raise element.error(f"the ratios of its operations add up to {ratios}; they must to 100")
-    runtime, total, rampup, rampdown = (
-        element.values.get(key, 0) for key in ("runtime", "totalOps", "rampup", "rampdown")
-    )
-    if not runtime and not total:
-        raise element.error("runtime and totalOps are both 0: it would never end")
-    inherited, division = config, element.values.get("division", "none")
-    chosen = tuple(_operation(each, ratio, inherited, division) for each, ratio in operations if ratio)
-    seconds = rampup + runtime + rampdown if runtime else LONGEST
-    plan = Plan(**common, operations=chosen, total=total, seconds=seconds)
-    return Work(name, "normal", plan, warmup=rampup if runtime else 0, counted=runtime, tolerated=tolerated)
+    found = []
+    for each, ratio in operations:
+        kind = each.values.get("type")
+        if kind not in KINDS:
+            raise each.error(f"type={kind!r} is not supported; allowed: {', '.join(KINDS)}")
+        division = each.values.get("division", element.values.get("division", "none"))
+        if kind == "list" and division == "object":
+            division = "none"
+        if ratio:
+            try:
+                found.append(_operation(kind, each.config(kind, inherited), weight=ratio, division=division))
+            except PlanError as error:
+                raise each.error(f"config: {error}") from error
+    return tuple(found)
 
 
-def _operation(element: _Element, ratio: int, inherited: Mapping[str, str], division: str) -> Operation:
-    kind = element.values.get("type")
-    if kind not in KINDS:
-        raise element.error(f"type={kind!r} is not supported; allowed: {', '.join(KINDS)}")
-    needed = ("containers", *(["objects"] if kind != "list" else []), *(["sizes"] if kind == "write" else []))
-    own = element.config(kind, inherited, needed)
-    division = element.values.get("division", division)
-    try:
-        return Operation(
-            kind, ratio, containers=_names(own, "containers"),
-            objects=None if kind == "list" else _names(own, "objects"), sizes=own["sizes"] if kind == "write" else "",
-            division="none" if kind == "list" and division == "object" else division,
-        )  # fmt: skip
-    except PlanError as error:
-        raise element.error(f"config: {error}") from error
-
-
-def _other(
-    element: _Element, name: str, kind: str, config: Mapping[str, str], common: Mapping[str, Any], tolerated: float
-) -> Work:  # fmt: skip
-    """A work of all objects, or of all containers, of a range."""
-    if element.all("operation"):
-        raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
-    needed = {"prepare": ("containers", "objects", "sizes"), "cleanup": ("containers", "objects")}
-    own = element.config(kind, config, needed.get(kind, ("containers",)))
-    containers = _names(own, "containers")
-    chosen = selector(containers.selector)
-    if chosen.kind != "r":
-        raise element.error(f"config: containers={containers.selector} cannot be scanned; allowed: r(LOW,HIGH)")
-    names = tuple(containers.name(number) for number in range(chosen.low, chosen.high + 1))
-    if kind in ("init", "dispose"):
-        # Of the plan only the service counts.
-        listing = Operation("list", containers=containers)
-        return Work(name, kind, Plan(**common, operations=(listing,), total=1), names, tolerated=tolerated)
-    operation = Operation(
-        "write" if kind == "prepare" else "delete", containers=containers, objects=_names(own, "objects"),
-        sizes=own["sizes"] if kind == "prepare" else "", scan=True,
-    )  # fmt: skip
-    plan = Plan(**common, operations=(operation,), total=operation.scanned, seconds=LONGEST)
-    around = own.get("createContainer" if kind == "prepare" else "deleteContainer") == "true"
-    return Work(name, kind, plan, names if around else (), tolerated=tolerated)
+def _operation(kind: str, config: Mapping[str, Any], **fields: Any) -> Operation:
+    objects = _names(config, "objects") if kind != "list" else None
+    sizes = config["sizes"] if kind == "write" else ""
+    return Operation(kind, containers=_names(config, "containers"), objects=objects, sizes=sizes, **fields)
 
 
 def _names(config: Mapping[str, Any], what: str) -> Names:
@@ -367,35 +374,25 @@ def _names(config: Mapping[str, Any], what: str) -> Names:
 def _server(storage: _Element, auth: _Element | None) -> tuple[str, dict[str, Any], float]:
     """Protocol, server and patience."""
     protocol = storage.values.get("type")
-    needed = {"s3": ("accesskey", "secretkey", "endpoint")}
     if protocol is None:
         raise storage.error(f"it needs a type: {', '.join(STORAGES)}")
-    own = storage.config(protocol, needed=needed.get(protocol, ()))
-    if protocol == "swift":
-        server = _swift(storage, own, auth)
-    elif protocol == "s3":
-        names = {"endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region"}
-        server = {name: own[key] for key, name in names.items() if key in own}
-    else:
-        server = {"size": int(own.get("size", 1000)), "delay": own.get("delay", 10) / 1000,
-                  "errors": own.get("errors", 0)}  # fmt: skip
-    return protocol, server, own.get("timeout", PATIENCE * 1000) / 1000
+    own = storage.config(protocol)
+    server = {name: own[key] for key, name in SERVER.items() if key in own}
+    if protocol == "swift" and "token" not in own:
+        server |= _login(storage, auth)
+    elif protocol == "swift" and "storage_url" not in own:
+        raise storage.error("config: it needs storage_url")
+    return protocol, server, own.get("timeout", PATIENCE)
 
 
-def _swift(storage: _Element, config: Mapping[str, Any], auth: _Element | None) -> dict[str, Any]:
-    server: dict[str, Any] = {"policy": config["policy"]} if "policy" in config else {}
-    if "token" in config:
-        if "storage_url" not in config:
-            raise storage.error("config: it needs storage_url")
-        return {**server, "token": config["token"], "storage_url": config["storage_url"]}
+def _login(storage: _Element, auth: _Element | None) -> dict[str, Any]:
     kind = "none" if auth is None else auth.values.get("type", "none")
     if auth is None or kind not in ("swauth", "keystone"):
         raise (auth or storage).error(f"auth type {kind!r} does not log in to swift; allowed: swauth, keystone")
-    url = "auth_url" if "auth_url" in auth.texts() else "url"
-    needed = (url if url in auth.texts() else "auth_url", "username", "password")
-    own = auth.config(kind, needed=(*needed, "tenant_name") if kind == "keystone" else needed)
+    own = auth.config(kind)
     if kind == "swauth":
-        return {**server, "auth_v1": own[url], "user": own["username"], "key": own["password"]}
-    user = f"{own['tenant_name']}:{own['username']}"
-    domain = own.get("domain", "default")
-    return {**server, "auth_v3": own[url], "user": user, "key": own["password"], "domain": domain}
+        return {"auth_v1": own["auth_url"], "user": own["username"], "key": own["password"]}
+    return {
+        "auth_v3": own["auth_url"], "user": f"{own['tenant_name']}:{own['username']}", "key": own["password"],
+        "domain": own.get("domain", "default"),
+    }  # fmt: skip

@@ -42,11 +42,6 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    @property
-    def kept(self) -> dict[str, str]:
-        """What a run says of its records: where they are, if they are kept."""
-        return {"records": os.path.relpath(self.directory, ROOT)} if self._records else {}
-
     def carry_out(self, plan: Plan) -> Any:
         """Do it; returns the :class:`~benchmarks.load.analysis.Run`."""
         from benchmarks.load import analysis
@@ -65,21 +60,22 @@ class Load:
         :param agents: of other machines
         :param patterns: of further processes, here and there
         """
-        from benchmarks.load import agent, analysis, usage, workloads
+        from benchmarks.load import agent, analysis, report, usage
         from benchmarks.load.bottleneck import Limits
 
         samples = self._temporary / "samples"
         samples.mkdir()
         with agent.everywhere(samples, pids, agents, patterns or {}):
             run = self.carry_out(plan)
-        found = workloads.measured(
+        found = report.measured(
             "main", "main", "normal", run, (part or analysis.window)(run.operations), usage.read(samples),
             limits or Limits(users=plan.users),
         )  # fmt: skip
         if self._records:
             for path in samples.iterdir():
                 path.rename(self.directory / path.name)
-        return {**workloads.plain(found), **self.kept, **workloads.details(found), "doubts": found.notes}
+        kept = {"records": os.path.relpath(self.directory, ROOT)} if self._records else {}
+        return {**found.row(), **kept, **found.details()}
 
 
 def upload(plan: Plan) -> None:

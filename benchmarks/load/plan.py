@@ -98,11 +98,17 @@ class Operation:
             except SelectorError as error:
                 raise PlanError(f"{self.kind}: {what}: {error}") from error
 
+    def all_containers(self) -> tuple[str, ...]:
+        """The containers that are scanned."""
+        assert self.containers is not None
+        chosen = selectors.selector(self.containers.selector)
+        return tuple(map(self.containers.name, range(chosen.low, chosen.high + 1)))
+
     @property
     def scanned(self) -> int:
-        """How many objects there are to be scanned."""
-        assert self.containers is not None and self.objects is not None
-        return selectors.selector(self.containers.selector).width * selectors.selector(self.objects.selector).width
+        """How many objects there are to be scanned; containers, if it has no objects."""
+        objects = selectors.selector(self.objects.selector).width if self.objects else 1
+        return len(self.all_containers()) * objects
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ Sizes have a unit at their end: ``B``, ``KB``, ``MB``, ``GB`` as COSBench has th
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,6 +27,7 @@ HIGHEST = (1 << 31) - 1
 FORMS = "c(N), u(LOW,HIGH), r(LOW,HIGH), s(LOW,HIGH), h(LOW|HIGH|WEIGHT,...)"
 
 _PATTERN = re.compile(r"([curs])\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)|h\(([^()]*)\)|(\d+)-(\d+)")
+_BUCKET = re.compile(r"\s*(\d+)\s*\|\s*(\d*)\s*\|\s*(\d+)\s*")
 _WORD = (1 << 64) - 1
 
 
@@ -41,14 +43,6 @@ def mixed(seed: int, index: int) -> int:
     return value ^ value >> 31
 
 
-class Bucket(NamedTuple):
-    """Of a histogram."""
-
-    low: int
-    high: int
-    weight: int
-
-
 class Selector(NamedTuple):
     """What a text chooses from; :attr:`low` and :attr:`high` are among it."""
 
@@ -56,7 +50,8 @@ class Selector(NamedTuple):
     kind: str
     low: int
     high: int
-    buckets: Sequence[Bucket] = ()
+    #: of a histogram: how often, and from what
+    buckets: "Sequence[tuple[int, Selector]]" = ()
 
     @property
     def width(self) -> int:
@@ -71,21 +66,16 @@ class Selector(NamedTuple):
         if self.kind == "c":
             return self.low
         if self.kind == "h":
-            return self._of_buckets(rank, seed)
+            place = mixed(seed, rank) % sum(weight for weight, _ in self.buckets)
+            ends = itertools.accumulate(weight for weight, _ in self.buckets)
+            chosen = next(bucket for end, (_, bucket) in zip(ends, self.buckets, strict=True) if place < end)
+            return chosen.number(rank, seed + 1)
         if self.kind == "s":
             return self.low + rank % self.width
         turn, worker = divmod(rank, shares)
         base, extra = divmod(self.width, shares)
         offset, size = base * worker + min(worker, extra), base + (worker < extra)
         return self.low + offset + (turn if self.kind == "r" else mixed(seed, rank)) % size
-
-    def _of_buckets(self, rank: int, seed: int) -> int:
-        place = mixed(seed, rank) % sum(bucket.weight for bucket in self.buckets)
-        for bucket in self.buckets:
-            if place < bucket.weight:
-                return bucket.low + mixed(seed + 1, rank) % (bucket.high - bucket.low + 1)
-            place -= bucket.weight
-        raise AssertionError("the weights add up to more than their sum")
 
 
 @functools.lru_cache(maxsize=256)
@@ -121,16 +111,14 @@ def _checked(text: str, made: Selector) -> Selector:
 def _histogram(text: str, buckets: str) -> Selector:
     made = []
     for each in buckets.split(","):
-        low, bar, rest = each.partition("|")
-        high, bar, weight = rest.partition("|")
-        if not (bar and low.strip().isdecimal() and (high.strip() or "1").isdecimal() and weight.strip().isdecimal()):
+        found = _BUCKET.fullmatch(each)
+        if found is None:
             raise SelectorError(f"{text!r}: {each!r} is not LOW|HIGH|WEIGHT")
-        made.append(Bucket(int(low), int(high) if high.strip() else HIGHEST, int(weight)))
-    for bucket in made:
-        _checked(text, Selector("u", bucket.low, bucket.high))
-    if not sum(bucket.weight for bucket in made):
+        low, high, weight = found.groups()
+        made.append((int(weight), _checked(text, Selector("u", int(low), int(high or HIGHEST)))))
+    if not any(weight for weight, _ in made):
         raise SelectorError(f"{text!r}: all weights are 0")
-    return Selector("h", min(each.low for each in made), max(each.high for each in made), tuple(made))
+    return Selector("h", min(each.low for _, each in made), max(each.high for _, each in made), tuple(made))
 
 
 @functools.lru_cache(maxsize=256)

@@ -234,7 +234,7 @@ def operation(config: str, kind: str = "read", more: str = "") -> str:
 
 def test_the_template_is_one(tmp_path) -> None:
     work = work_of(tmp_path)
-    assert work.plan.server == {"size": 1000, "delay": 0.005, "errors": 0}
+    assert work.plan.server == {"delay": 0.005}
     assert work.plan.patience == cosbench.PATIENCE
 
 
@@ -312,10 +312,10 @@ PREPARE = 'type="prepare" config="containers={};objects=r(1,2);sizes=c(1)KB{}"'
 #: The line, the message, and the parts of the file.
 TOLD: list[tuple[int, str, dict[str, str]]] = [
     *((LINES[part], message, {part: text}) for part, text, message in WRONG),
-    (7, "cannot be scanned; allowed: r(LOW,HIGH)", {"work": PREPARE.format("u(1,2)", ""), "operation": ""}),
+    (7, "'u(1,2)' cannot be scanned, only r(LOW,HIGH)", {"work": PREPARE.format("u(1,2)", ""), "operation": ""}),
     (7, "createContainer=maybe is not supported; allowed: false, true",
      {"work": PREPARE.format("r(1,2)", ";createContainer=maybe"), "operation": ""}),
-    (7, "containers=c(1) cannot be scanned", {"work": 'type="init" config="containers=c(1)"', "operation": ""}),
+    (7, "'c(1)' cannot be scanned", {"work": 'type="init" config="containers=c(1)"', "operation": ""}),
     (7, "work 'work': there is no storage for it; allowed: swift, s3, mock", {"storage": ""}),
     (4, "Keystone's third version", {"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}),
 ]  # fmt: skip

@@ -25,7 +25,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 import psutil
 
 from benchmarks.harness import results
-from benchmarks.load import cosbench, protocols, stages, workloads
+from benchmarks.load import cosbench, protocols, report, stages
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.schedule import Schedule, Step
 from benchmarks.load.stages import WorkloadFailed
@@ -67,18 +67,18 @@ def short(name: str, access: dict[str, Any], seconds: int = 2, operations: int =
     return text.replace("c(1)MiB", "c(100)KB").replace("u(8,16)MiB", "u(1,2)MiB")
 
 
-def done(tmp_path: Path, what: Workload, **watched: Any) -> workloads.Found:
+def done(tmp_path: Path, what: Workload, **watched: Any) -> report.Found:
     stages.carry_out(what, tmp_path / "out", **watched)
-    return workloads.read(tmp_path / "out")
+    return report.read(tmp_path / "out")
 
 
-def failed(tmp_path: Path, what: Workload, message: str) -> workloads.Found:
+def failed(tmp_path: Path, what: Workload, message: str) -> report.Found:
     with pytest.raises(WorkloadFailed, match=message):
         stages.carry_out(what, tmp_path / "out")
-    return workloads.read(tmp_path / "out")
+    return report.read(tmp_path / "out")
 
 
-def named(found: workloads.Found, name: str) -> workloads.Measured:
+def named(found: report.Found, name: str) -> report.Measured:
     (only,) = (each for each in found.works if each.name == name)
     return only
 
@@ -113,7 +113,7 @@ def test_the_example_without_a_service(tmp_path) -> None:
     ran = command(*arguments, "-o", "out", "--result", str(tmp_path / "r.json"), cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
-    found = workloads.read(tmp_path / "out")
+    found = report.read(tmp_path / "out")
     main = named(found, "main")
     # A hundredth of the operations fail, and all are told.
     assert main.figures["success_ratio"] == pytest.approx(0.99, abs=0.01) and 0 < main.figures["failed"] < 60
@@ -138,7 +138,7 @@ def test_the_example_without_a_service(tmp_path) -> None:
         (["wrong.xml", "-o", "x"], r"wrong.xml:1: a: it cannot be at the top"),
         (["mock.xml"], "--output DIRECTORY is needed"),
         (["mock.xml", "-o", "x", "--watch", "("], "is not NAME=PATTERN"),
-        (["mock.xml", "-o", "x", "--agent", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
+        (["mock.xml", "-o", "x", "--agents", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
     ],
 )
 def test_what_can_not_be_carried_out_is_told(tmp_path, arguments, message) -> None:
@@ -177,7 +177,7 @@ def test_what_has_failed_ends_it_but_for_what_cleans_up(tmp_path) -> None:
     assert list(found.stages.values()) == ["done", "failed", "skipped", "done"]
     assert 0.3 < named(found, "a").figures["success_ratio"] < 0.7
     assert found.failure in f"{found.problems[0]}" or "0.00% may" in found.failure
-    assert any("stage 3 two: skipped" in note for note in workloads.table(found).notes)
+    assert any("stage 3 two: skipped" in note for note in report.tables([found])[0].notes)
 
 
 def test_a_run_that_is_stopped_ends_its_load_generators(tmp_path) -> None:
@@ -222,7 +222,7 @@ def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
     assert set(read.run.operations.bytes) == {100_000}
     assert set(large.run.operations.bytes) <= {1 << 20, 2 << 20}
     assert set(small.run.operations.kind) == {"read", "write", "list"}
-    assert "swift-proxy-server" in "".join(row[0] for row in workloads.processes(read).rows)
+    assert "swift-proxy-server" in "".join(row[0] for row in report.processes(read).rows)
 
 
 def test_s3_and_workers_of_several_processes(tmp_path, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""The services that a load can be put on: one module for each, with one client.
+"""The services that a load can be put on: one module for each, with one client, and one of ``plan.PROTOCOLS``.
 
 A client belongs to one user. What the users of a worker share (a login) is made once per worker, by
 :meth:`Client.shared`.
@@ -14,15 +14,6 @@ from benchmarks.load.content import Check, Content
 from benchmarks.load.exchange import Connection, Exchange
 from benchmarks.load.plan import Plan, PlanError
 from benchmarks.load.schedule import Step
-
-#: Protocol -> its module and class. A new one adds its line here, and its name to ``plan.PROTOCOLS``.
-CLIENTS = {
-    "glance": "benchmarks.load.protocols.glance:Glance",
-    "swift": "benchmarks.load.protocols.swift:Swift",
-    "s3": "benchmarks.load.protocols.s3:S3",
-    "logs": "benchmarks.load.protocols.logs:Logs",
-    "mock": "benchmarks.load.protocols.mock:Mock",
-}
 
 
 class Refused(Failed):
@@ -135,9 +126,8 @@ def quoted(*parts: str) -> str:
 
 
 def client_class(protocol: str) -> type[Client]:
-    """The client of a protocol."""
-    module, _, name = CLIENTS[protocol].partition(":")
-    return getattr(importlib.import_module(module), name)
+    """The client of a protocol: a class and a module have its name."""
+    return getattr(importlib.import_module(f"{__name__}.{protocol}"), protocol.capitalize())
 
 
 def make_container(plan: Plan) -> None:

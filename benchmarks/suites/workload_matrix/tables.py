@@ -8,7 +8,7 @@ from benchmarks.harness import tables as plain
 from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.load.workloads import COLUMNS as FIGURES
+from benchmarks.load.report import COLUMNS as FIGURES
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
 #: Bandwidth that servers with fewer processors have to lose where these are the limit, and may lose where they are not.

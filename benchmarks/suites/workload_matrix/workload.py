@@ -28,7 +28,7 @@ Parameters:
     the directory of the records, below ``results/records``; empty: they are not kept
 
 Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, times in milliseconds
-as ``whole_p50_ms``, and of :func:`benchmarks.load.workloads.usage_figures` what was used; ``bottleneck`` in words.
+as ``whole_p50_ms``, and of :func:`benchmarks.load.report.usage_figures` what was used; ``bottleneck`` in words.
 """
 
 import contextlib
