@@ -33,7 +33,7 @@ read -r spent rest 2>/dev/null </proc/self/schedstat || spent=0
 while read -r key ignored; do
     [ "$key" = SigIgn: ] && break
 done </proc/self/status
-exec {python} -ISs {command} {program} "$ignored" "$spent" "$@"
+exec {python} -ISs {command} "$ignored" "$spent" "$@"
 """
 
 
@@ -52,9 +52,7 @@ def install(directory: str | os.PathLike[str]) -> Path:
     py_compile.compile(dog_command.__file__, str(command), doraise=True, invalidation_mode=mode)
     for program in PROGRAMS:
         launcher = binaries / program
-        launcher.write_text(
-            _LAUNCHER.format(python=shlex.quote(sys.executable), command=shlex.quote(str(command)), program=program)
-        )
+        launcher.write_text(_LAUNCHER.format(python=shlex.quote(sys.executable), command=shlex.quote(str(command))))
         launcher.chmod(0o755)
     return binaries
 

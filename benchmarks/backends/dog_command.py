@@ -2,12 +2,13 @@
 
 The exit codes, the messages, the order of the system calls on standard input and output, their sizes and the time
 they take are those of a real one-node sheepdog 1.0.1. Each image is one sparse file, of exactly the image's size,
-below the directory ``DOG_STATE``. It runs as ``python3 -ISs dog_command.pyc PROGRAM SIGIGN SPENT ARGUMENT...``: the
-launchers that :func:`benchmarks.backends.dog.install` makes do that.
+below the directory ``DOG_STATE``. It runs as ``python3 -ISs dog_command.pyc SIGIGN SPENT ARGUMENT...``: the launchers
+that :func:`benchmarks.backends.dog.install` makes do that.
 
-It knows what drivers use: ``vdi create``, ``write``, ``read``, ``list -r``, ``resize`` and ``delete``, with ``-a`` and
-``-p``. Known differences: ``-r`` is accepted by all of them, and ``list`` does not need it; sizes are whole numbers of
-bytes; what it does not know is refused in words of its own; there are no snapshots, and any address reaches the daemon.
+It knows what drivers use: ``vdi create``, ``write``, ``read``, ``list -r``, ``resize`` and ``delete`` of one image,
+with ``-a`` and ``-p``. Known differences: ``-r`` is accepted by all of them, and ``list`` needs the image's name alone;
+sizes are whole numbers of bytes; an unknown command is refused in other words; there are no snapshots, and any address
+reaches the daemon.
 
 Environment, beside ``DOG_STATE``; all times are in milliseconds:
 
@@ -23,8 +24,8 @@ Environment, beside ``DOG_STATE``; all times are in milliseconds:
     The daemon dies, or stops answering, after so many objects of one ``read`` or ``write``.
 ``DOG_CUT`` (nowhere)
     The connection breaks. ``create``: before the daemon has the request; ``created``, ``deleted``: the daemon has done
-    what it was asked, and its answer is lost; ``inode``: after the image was looked up, by whatever command; for
-    ``list`` that is each image; ``discarded``: the image to be deleted has lost its content, and no more.
+    what it was asked, and its answer is lost; ``inode``: after the image was looked up, by whatever command;
+    ``discarded``: the image to be deleted has lost its content, and no more.
 """
 
 # The modules behind signal and collections.abc: those import enum and collections, which takes milliseconds.
@@ -34,7 +35,7 @@ import io
 import os
 import sys
 import time
-from _collections_abc import Callable, Mapping
+from _collections_abc import Callable, Iterator, Mapping
 
 OBJECT = 4 << 20
 MAX_SIZE = OBJECT << 20
@@ -44,30 +45,22 @@ MAX_NAME = 255
 ORPHAN = ".orphan"
 
 OK, FAILURE, SYSTEM_FAILURE, USAGE = 0, 1, 2, 64
+
+# Of an image's object: its index, where the part begins in the image, and a buffer for it.
+Piece = tuple[int, int, memoryview]
+
 # Seconds from exec to the launcher's first line: what /bin/sh takes to start.
 LAUNCHER_START = 0.0005
 
 STORE_MS = 9.0
 NEW_MS = 22.0
 
+LIST_MS = 8
+
 # Of DOG_DIE_AFTER and DOG_HANG_AFTER.
 NEVER = -1
 
-LIST_MS = 8
-LIST_FURTHER_MS = 0.2
-
 PORT = 7000
-
-OPERANDS = {
-    "create": "<vdiname> <size>",
-    "delete": "<vdiname>",
-    "list": "[vdiname]",
-    "resize": "<vdiname> <new size>",
-    "read": "<vdiname> [<offset> [<len>]]",
-    "write": "<vdiname> [<offset> [<len>]]",
-}
-#: of the operands
-LEAST = {"create": 2, "delete": 1, "list": 0, "resize": 2, "read": 1, "write": 1}
 
 
 class Exit(Exception):
@@ -134,12 +127,6 @@ def image_path(state: str, name: bytes) -> str:
     # A file name has at most 255 bytes; directories' names have no dot, so that they never meet an image's.
     parts = [quoted[start : start + 200] for start in range(0, len(quoted), 200)] or [""]
     return os.path.join(state, *parts) + ".vdi"
-
-
-def image_name(path: str) -> bytes:
-    """The reverse of :func:`image_path`, for a *path* relative to the state directory."""
-    first, *rest = path[: -len(".vdi")].replace("/", "").split("%")
-    return first.encode() + b"".join(bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest)
 
 
 def vdi_id(name: bytes) -> int:
@@ -234,17 +221,6 @@ class Daemon:
             except FileNotFoundError:
                 reason = "No VDI found"
         raise Exit(FAILURE, f"Failed to open VDI {os.fsdecode(name)} (snapshot id: 0 snapshot tag: ): {reason}")
-
-    def images(self) -> list[bytes]:
-        """The names of all images, in the order of their ids."""
-        state = self.settings.state
-        names = [
-            image_name(os.path.relpath(os.path.join(folder, file), state))
-            for folder, _, files in os.walk(state)
-            for file in files
-            if not file.endswith(ORPHAN)
-        ]
-        return sorted(names, key=vdi_id)
 
     def read_inode(self, image: Image) -> list[str]:
         """What is said when the connection breaks before the image's inode has come; nothing if it comes."""
@@ -440,21 +416,13 @@ def delete(daemon: Daemon, operands: list[str]) -> None:
 
 
 def read(daemon: Daemon, operands: list[str]) -> None:
-    wanted = [number(word) for word in operands[1:3]]
-    image = daemon.open_inode(os.fsencode(operands[0]), os.O_RDONLY)
-    # Clearing the buffer takes a millisecond, which belongs to the start.
-    buffer = memoryview(bytearray(OBJECT))
-    daemon.load_inode()
-    offset, end = span(image, "Read", *wanted)
-    while offset < end:
-        index = offset // OBJECT
-        piece = buffer[: min(end, (index + 1) * OBJECT) - offset]
+    image, pieces = transfer(daemon, operands, "Read", os.O_RDONLY)
+    for index, offset, piece in pieces:
         if image.allocated(index):
             daemon.fetch(image, index, piece, offset)
         else:
             piece[:] = bytes(len(piece))
         write_out(piece)
-        offset += len(piece)
     try:
         os.fsync(1)
     except OSError:
@@ -462,77 +430,92 @@ def read(daemon: Daemon, operands: list[str]) -> None:
 
 
 def write(daemon: Daemon, operands: list[str]) -> None:
-    wanted = [number(word) for word in operands[1:3]]
-    image = daemon.open_inode(os.fsencode(operands[0]), os.O_RDWR)
-    # Clearing the buffer takes a millisecond, which belongs to the start.
-    buffer = memoryview(bytearray(OBJECT))
-    daemon.load_inode()
-    offset, end = span(image, "Write", *wanted)
+    image, pieces = transfer(daemon, operands, "Write", os.O_RDWR)
     try:
-        while offset < end:
-            index = offset // OBJECT
-            piece = buffer[: min(end, (index + 1) * OBJECT) - offset]
+        for index, offset, piece in pieces:
             filled = read_in(piece)
-            if filled < len(piece):
-                # The real one pads too: with a whole object of zeros when the input ends on a boundary.
-                piece[filled:] = bytes(len(piece) - filled)
-                end = offset + len(piece)
+            # The real one pads too: with a whole object of zeros when the input ends on a boundary.
+            piece[filled:] = bytes(len(piece) - filled)
             daemon.store(image, index, piece, offset)
-            offset += len(piece)
+            if filled < len(piece):
+                break
     finally:
         image.keep_creation_time()
 
 
-def span(image: Image, verb: str, offset: int = 0, length: int = MAX_SIZE) -> tuple[int, int]:
-    """The offsets where a read or write of *image* begins and ends."""
+def transfer(daemon: Daemon, operands: list[str], verb: str, flags: int) -> tuple[Image, Iterator[Piece]]:
+    """The image of a read or write, once its inode has come, and the parts of its objects."""
+    wanted = [number(word) for word in operands[1:3]]
+    image = daemon.open_inode(os.fsencode(operands[0]), flags)
+    # Clearing the buffer takes a millisecond, which belongs to the start.
+    buffer = memoryview(bytearray(OBJECT))
+    daemon.load_inode()
+    return image, pieces_of(image, verb, buffer, *wanted)
+
+
+def pieces_of(image: Image, verb: str, buffer: memoryview, offset: int = 0, length: int = MAX_SIZE) -> Iterator[Piece]:
+    """The part of each object that lies between *offset* and the end of *length* bytes, or of the image."""
     if offset > image.size:
         raise Exit(FAILURE, f"{verb} offset is beyond the end of the VDI")
-    return offset, min(image.size, offset + length)
+    end = min(image.size, offset + length)
+    while offset < end:
+        index = offset // OBJECT
+        piece = buffer[: min(end, (index + 1) * OBJECT) - offset]
+        yield index, offset, piece
+        offset += len(piece)
 
 
-def list_images(daemon: Daemon, operands: list[str]) -> None:
+def list_image(daemon: Daemon, operands: list[str]) -> None:
     if not daemon.connect():
         raise Exit(SYSTEM_FAILURE)
-    names = daemon.images() if daemon.formatted else []
-    text = ""
-    lines: list[str] = []
-    for name in names:
-        if operands and name != os.fsencode(operands[0]):
-            continue
+    name = os.fsencode(operands[0])
+    listed = Exit(OK)
+    if daemon.formatted:
         try:
-            image = Image(image_path(daemon.settings.state, name), name)
+            listed = line_of(daemon, Image(image_path(daemon.settings.state, name), name))
         except FileNotFoundError:
-            continue  # deleted meanwhile
-        if unread := daemon.read_inode(image):
-            lines += [*unread, "Failed to read inode header"]
-            continue
-        shown = "".join("\\" + char if char in " \t\n\v\f\r\\" else char for char in os.fsdecode(name))
-        seconds = image.created_ns // 10**9
-        text += f"= {shown} 0 {image.size} {image.used()} 0 {seconds} {image.vid:x} 1  22\n"
-    sleep_until(daemon.started + (LIST_MS + LIST_FURTHER_MS * (len(names) - 1)) / 1000)
-    raise Exit(OK, *lines, text=text)
+            pass
+    sleep_until(daemon.started + LIST_MS / 1000)
+    raise listed
 
 
-FUNCTIONS = {"create": create, "delete": delete, "list": list_images, "resize": resize, "read": read, "write": write}
+def line_of(daemon: Daemon, image: Image) -> Exit:
+    if lines := daemon.read_inode(image):
+        return Exit(OK, *lines, "Failed to read inode header")
+    shown = "".join("\\" + char if char in " \t\n\v\f\r\\" else char for char in os.fsdecode(image.name))
+    seconds = image.created_ns // 10**9
+    return Exit(OK, text=f"= {shown} 0 {image.size} {image.used()} 0 {seconds} {image.vid:x} 1  22\n")
 
 
-def run(program: str, words: list[str], started: float) -> None:
-    known = [f"  vdi {command} {operands}" for command, operands in OPERANDS.items()]
+#: name -> what it does, and its operands
+COMMANDS: dict[str, tuple[Callable[[Daemon, list[str]], None], str]] = {
+    "create": (create, "<vdiname> <size>"),
+    "delete": (delete, "<vdiname>"),
+    "list": (list_image, "<vdiname>"),
+    "resize": (resize, "<vdiname> <size>"),
+    "read": (read, "<vdiname> [<offset> [<len>]]"),
+    "write": (write, "<vdiname> [<offset> [<len>]]"),
+}
+
+
+def run(words: list[str], started: float) -> None:
+    known = [f"  vdi {command} {operands}" for command, (_, operands) in COMMANDS.items()]
     if not words:
         raise Exit(OK, text="\n".join(["A stand-in for sheepdog's dog command. It knows:", *known, ""]))
     operands: list[str] = []
     address, port = parsed(words[2:], operands)
-    if words[0] != "vdi" or len(operands) < LEAST.get("".join(words[1:2]), len(words)):
+    command, needed = COMMANDS.get("".join(words[1:2]), (None, ""))
+    if words[0] != "vdi" or command is None or len(operands) < needed.partition(" [")[0].count("<"):
         raise Exit(USAGE, f"the stand-in does not know {' '.join(words)}", *known)
     try:
         settings = Settings(os.environ)
     except ValueError as error:
         raise Exit(SYSTEM_FAILURE, f"dog stand-in: {error}") from error
-    FUNCTIONS[words[1]](Daemon(settings, address, port, started), operands)
+    command(Daemon(settings, address, port, started), operands)
 
 
-def main(program: str, ignored: str, spent: str, words: list[str]) -> int:
-    """Run the command called *program* with the arguments *words*.
+def main(ignored: str, spent: str, words: list[str]) -> int:
+    """Run the command with the arguments *words*.
 
     *ignored* is the mask of the signals (hexadecimal, as in /proc/PID/status) that were ignored when it was executed:
     Python itself ignores SIGPIPE, so that it cannot be asked any more. *spent* is the processor time, in nanoseconds,
@@ -544,7 +527,7 @@ def main(program: str, ignored: str, spent: str, words: list[str]) -> int:
         if not int(ignored, 16) >> (number - 1) & 1:
             _signal.signal(number, _signal.SIG_DFL)
     try:
-        run(program, words, started)
+        run(words, started)
         result = Exit(OK)
     except Exit as exit_:
         result = exit_
@@ -562,4 +545,4 @@ def main(program: str, ignored: str, spent: str, words: list[str]) -> int:
 
 if __name__ == "__main__":
     # Leaving by os._exit() saves the millisecond that it takes to take the interpreter down.
-    os._exit(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]))
+    os._exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
