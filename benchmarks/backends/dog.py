@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,41 +97,17 @@ def create_image(directory: str | os.PathLike[str], name: str | bytes, source: s
     return image
 
 
-def time_read_into_cat(
-    additions: Mapping[str, str], name: str, offset: int = 0, length: int | None = None, *, pipe_size: int | None = None
+def time_pipeline(
+    producer: Sequence[str], consumer: Sequence[str], additions: Mapping[str, str], pipe_size: int
 ) -> float:
-    """Seconds of ``collie vdi read NAME OFFSET LENGTH | cat >/dev/null``: reading without any Python of the parent.
+    """Seconds of ``PRODUCER | CONSUMER >/dev/null``: moving an image without any Python of the parent.
 
-    *additions* come from :func:`environment`; *length* is in bytes, None is up to the end; *pipe_size* is the pipe's
-    capacity in bytes, None the kernel's default. Raises CalledProcessError when either command fails.
+    *additions* come from :func:`environment`; *pipe_size* is the pipe's capacity in bytes. Raises CalledProcessError
+    when either command fails.
     """
-    read = ["collie", "vdi", "read", name, str(offset), *([] if length is None else [str(length)])]
-    return _time_pipeline(read, ["cat"], additions, pipe_size)
-
-
-def time_write_from_cat(
-    additions: Mapping[str, str],
-    name: str,
-    source: str | os.PathLike[str],
-    offset: int = 0,
-    *,
-    pipe_size: int | None = None,
-) -> float:
-    """Seconds of ``cat SOURCE | collie vdi write NAME OFFSET LENGTH``, where LENGTH is the size of *source*.
-
-    The image must be large enough to take it all. Otherwise as :func:`time_read_into_cat`.
-    """
-    write = ["collie", "vdi", "write", name, str(offset), str(os.path.getsize(source))]
-    return _time_pipeline(["cat", os.fspath(source)], write, additions, pipe_size)
-
-
-def _time_pipeline(
-    producer: list[str], consumer: list[str], additions: Mapping[str, str], pipe_size: int | None
-) -> float:
     env = {**os.environ, **additions}
     reader, writer = os.pipe()
-    if pipe_size is not None:
-        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, pipe_size)
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, pipe_size)
     started = time.perf_counter()
     first = subprocess.Popen(producer, env=env, stdin=subprocess.DEVNULL, stdout=writer)
     os.close(writer)

@@ -147,18 +147,12 @@ def pattern(size, salt=b"fastio"):
 # --- exit codes and messages
 
 
-def plain(sheep, *words):
-    """The exit code, standard output and standard error of ``collie WORD...``."""
-    done = subprocess.run(["collie", *words], env=sheep.env(), capture_output=True, timeout=SECONDS)
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_help_has_images_in_it(unchanged):
-    code, out, err = plain(unchanged)
-    assert (code, err) == (0, b"") and b"vdi" in out
-    for words in (["vdi"], ["vdi", "bogus"], ["bogus"], ["vdi", "create", "new"], ["vdi", "read"]):
-        code, _, err = plain(unchanged, *words)
-        assert code == 64 and err.startswith(b"the stand-in does not know " + " ".join(words).encode())
+@pytest.mark.parametrize("words", ["", "vdi", "vdi bogus", "bogus", "vdi create new", "vdi read", "vdi list -r"])
+def test_help_has_images_in_it(unchanged, words):
+    done = subprocess.run(["collie", *words.split()], env=unchanged.env(), capture_output=True, timeout=SECONDS)
+    assert b"vdi" in done.stdout + done.stderr
+    assert done.returncode == (64 if words else 0)
+    assert done.stderr.startswith(b"the stand-in does not know " + words.encode() if words else b"")
 
 
 REFUSALS = [
@@ -205,10 +199,10 @@ def test_life_of_an_image(sheep, program):
     assert sheep("resize", *options, "img1", str(6 << 20), program=program) == (0, b"", b"")
     assert sheep.file("img1").stat().st_size == 6 << 20
     # One byte was written: its object counts whole.
-    assert sheep("list", "-r", program=program)[1] == b"= img1 0 6291456 4194304 0 86400 9e028f 1  22\n"
+    assert sheep("list", "-r", "img1", program=program)[1] == b"= img1 0 6291456 4194304 0 86400 9e028f 1  22\n"
 
     assert sheep("delete", *options, "img1", program=program) == (0, b"", b"")
-    assert sheep("list", "-r", program=program) == (0, b"", b"")
+    assert sheep("list", "-r", "img1", program=program) == (0, b"", b"")
     assert not sheep.file("img1").exists()
 
 
@@ -216,16 +210,10 @@ def test_life_of_an_image(sheep, program):
 
 
 @pytest.mark.parametrize(
-    "locale, name",
-    [
-        (None, name)
-        for name in [b"..", b"../../up", b"/etc/passwd", b"%41", b"a b\\c\td\n", b"$(id)", b"-r", b"", b"/" * 255]
-    ]
-    + [(locale, name) for locale in ("C", "C.UTF-8") for name in ("Schäfchen".encode(), b"\xff\xfe")],
+    "name", [b"..", b"../../up", b"/etc/passwd", b"%41", b"a b\\c\td\n", b"$(id)", b"-r", b"", b"/" * 255, b"\xff\xfe"]
 )
-def test_any_name(sheep, locale, name, monkeypatch):
-    if locale:
-        monkeypatch.setenv("LC_ALL", locale)
+def test_any_name(sheep, name, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "C")
     before = set(Path(sheep.directory).rglob("*"))
     sheep.image("A" if name == b"%41" else "%41", b"other")
     assert sheep("create", "--", name, "3145728") == (0, b"", b"")
@@ -236,35 +224,17 @@ def test_any_name(sheep, locale, name, monkeypatch):
 
     escaped = b"".join(b"\\" + bytes([byte]) if byte in b" \t\n\\" else bytes([byte]) for byte in name)
     assert sheep("list", "-r", "--", name)[1].startswith(b"= " + escaped + b" 0 3145728 4194304 0 ")
-    assert sheep("list", "-r")[1].count(b"= " + escaped + b" 0 3145728 ") == 1
 
     made = set(Path(sheep.directory).rglob("*")) - before
     assert made and all(path.is_relative_to(sheep.env()["DOG_STATE"]) for path in made)
     assert sheep("delete", "--", name) == (0, b"", b"")
-    assert sheep("list", "-r")[1].count(b"\n") == 1
-
-
-def test_list_shows_all_images_by_id(sheep):
-    for name in ("img2", "big", "img1"):
-        sheep.image(name, 0)
-    lines = sheep("list", "-r")[1].decode().splitlines()
-    assert [line.split()[1] for line in lines] == ["big", "img1", "img2"]
-    assert [line.split(" ")[7] for line in lines] == ["4fd259", "9e028f", "9e0442"]
+    assert sheep("list", "-r", "--", name)[1] == b""
 
 
 # --- read
 
 
 class TestRead:
-    def test_bytes(self, sheep):
-        content = pattern(2 * OBJECT + 12345)
-        sheep.image("img", content)
-        assert sheep("read", "img") == (0, content, b"")
-        for offset, length in [(0, 1), (100, OBJECT), (OBJECT - 1, 2), (OBJECT, OBJECT), (2 * OBJECT + 12344, 7)]:
-            expected = content[offset : offset + length]
-            assert sheep("read", "img", str(offset), str(length)) == (0, expected, b"")
-        assert sheep("read", "img", str(2 * OBJECT)) == (0, content[2 * OBJECT :], b"")
-
     def test_one_write_for_each_object(self, sheep, pipe):
         """An offset shifts nothing: pieces end where the image's objects do. The first object was never written."""
         content = bytes(OBJECT) + pattern(2 * OBJECT)
@@ -279,19 +249,6 @@ class TestRead:
                 start += size
             assert child.wait(SECONDS) == 0
         assert unread(reader.fileno()) == 0
-
-    def test_never_fetches_ahead(self, sheep, pipe):
-        """While the first object waits for its reader, the second is changed: the change must be seen."""
-        sheep.image("img", pattern(2 * OBJECT))
-        reader, writer = pipe
-        with sheep.running("read", "img", stdout=writer) as child:
-            until(lambda: unread(reader.fileno()), "output")
-            requested(child, "write", 1)
-            with open(sheep.file("img"), "r+b") as file:
-                file.seek(OBJECT)
-                file.write(b"changed")
-            assert take(reader, 2 * OBJECT)[OBJECT : OBJECT + 7] == b"changed"
-            assert child.wait(SECONDS) == 0
 
     @pytest.mark.parametrize("pause", ["start_ms", "fetch_ms"])
     def test_nothing_comes_before_the_pauses(self, sheep, pipe, pause):
@@ -322,17 +279,6 @@ class TestRead:
 
 
 class TestWrite:
-    def test_bytes(self, sheep):
-        content = pattern(2 * OBJECT + 12345)
-        sheep.image("img", len(content))
-        assert sheep("write", "img", stdin=content) == (0, b"", b"")
-        assert sheep.file("img").read_bytes() == content
-        for offset, length in [(0, 1), (100, OBJECT), (OBJECT - 1, 2), (2 * OBJECT + 12340, 5)]:
-            new = pattern(length, salt=b"new")
-            content = content[:offset] + new + content[offset + length :]
-            assert sheep("write", "img", str(offset), str(length), stdin=new) == (0, b"", b"")
-            assert sheep.file("img").read_bytes() == content
-
     def test_asks_for_what_is_missing_of_the_object(self, sheep, pipe):
         sheep.image("img", 3 * OBJECT)
         reader, writer = pipe
@@ -376,32 +322,20 @@ class TestWrite:
         expected = expected[: OBJECT + 10] + b"short" + bytes(OBJECT - 15) + expected[2 * OBJECT :]
         assert sheep.file("img").read_bytes() == expected
 
-    def test_input_that_ends_on_a_boundary_clears_the_next_object(self, sheep):
-        old = b"\xff" * (3 * OBJECT)
-        sheep.image("img", old)
-        assert sheep("write", "img", stdin=pattern(OBJECT)) == (0, b"", b"")
-        assert sheep.file("img").read_bytes() == pattern(OBJECT) + bytes(OBJECT) + old[2 * OBJECT :]
-
+        # Input that ends on a boundary clears the next object, unless LEN ends there too.
         assert sheep("write", "img", "0", str(OBJECT), stdin=old[:OBJECT]) == (0, b"", b"")
-        assert sheep.file("img").read_bytes() == old[:OBJECT] + bytes(OBJECT) + old[2 * OBJECT :]
+        assert sheep("write", "img", str(OBJECT), stdin=old[:OBJECT]) == (0, b"", b"")
+        assert sheep.file("img").read_bytes() == old[: 2 * OBJECT] + bytes(OBJECT)
 
-    def test_the_start_comes_before_the_input(self, sheep, pipe):
-        sheep.image("img", OBJECT)
-        reader, writer = pipe
-        writer.write(b"x" * 1000)
-        with sheep.running("write", "img", stdin=reader, settings={"start_ms": ENDLESS_MS}) as child:
-            asleep(child, sheep.file("img"))
-            assert unread(reader.fileno()) == 1000
-
-    def test_reads_nothing_while_it_stores(self, sheep, pipe):
+    @pytest.mark.parametrize(("pause", "taken"), [("start_ms", 0), ("new_ms", OBJECT)])
+    def test_reads_nothing_while_it_starts_or_stores(self, sheep, pipe, pause, taken):
         sheep.image("img", 2 * OBJECT)
         reader, writer = pipe
-        with sheep.running("write", "img", stdin=reader, settings={"new_ms": ENDLESS_MS}) as child:
-            writer.write(pattern(OBJECT) + b"next object")
-            with open(sheep.file("img"), "rb") as file:
-                until(lambda: os.pread(file.fileno(), 10, OBJECT - 10) == pattern(OBJECT)[-10:], "the object")
+        with sheep.running("write", "img", stdin=reader, settings={pause: ENDLESS_MS}) as child:
+            writer.write(pattern(taken) + b"the next")
+            until(lambda: sheep.file("img").read_bytes()[:taken] == pattern(taken), "the object")
             asleep(child, sheep.file("img"))
-            assert unread(reader.fileno()) == len("next object")
+            assert unread(reader.fileno()) == len("the next")
 
 
 # --- faults
@@ -467,42 +401,33 @@ class TestFaults:
         assert dog.orphans(sheep.directory) == (["004fd25900000000"] if new else [])
         assert sheep("delete", "big") == (0, b"", b"")
         assert len(dog.orphans(sheep.directory)) == new
-        assert sheep("list", "-r") == (0, b"", b"")
-
-    def test_daemon_hangs_during_a_read(self, sheep, pipe):
-        sheep.image("img", pattern(2 * OBJECT))
-        reader, writer = pipe
-        with sheep.running("read", "img", stdout=writer, settings={"hang_after": 1}) as child:
-            assert take(reader, OBJECT) == pattern(2 * OBJECT)[:OBJECT]
-            asleep(child, sheep.file("img"))
-            assert unread(reader.fileno()) == 0
-            child.send_signal(signal.SIGINT)
-            assert child.wait(SECONDS) == -signal.SIGINT
-            assert child.stderr.read() == b""
 
     @pytest.mark.parametrize(
-        "name, value, allowed",
+        ("name", "value", "allowed"),
         [
-            ("DOG_START_MS", "soon", "a number of milliseconds, 0 or more"),
-            ("DOG_FETCH_MS", "-1", "a number of milliseconds, 0 or more"),
-            ("DOG_STORE_MS", "nan", "a number of milliseconds, 0 or more"),
-            ("DOG_NEW_MS", "inf", "a number of milliseconds, 0 or more"),
-            ("DOG_CUT", "", "nowhere, create, created, inode, discarded, deleted"),
-            ("DOG_DIE_AFTER", "1.5", "a number of whole objects, 0 or more"),
-            ("DOG_DAEMON", "asleep", "up, down, stopped, unformatted"),
-            ("DOG_STATE", "/nonexistent", "the path of an existing directory"),
+            ("start_ms", "soon", "a number of milliseconds, 0 or more"),
+            ("fetch_ms", "-1", "a number of milliseconds, 0 or more"),
+            ("store_ms", "nan", "a number of milliseconds, 0 or more"),
+            ("cut", "", "nowhere, create, created, inode, discarded, deleted"),
+            ("die_after", "1.5", "a number of whole objects, 0 or more"),
+            ("state", "/nonexistent", "the path of an existing directory"),
         ],
     )
-    def test_bad_settings(self, unchanged, name, value, allowed):
-        env = {**unchanged.env(), name: value}
-        done = subprocess.run(["dog", "vdi", "list"], env=env, capture_output=True, timeout=SECONDS, text=True)
+    def test_a_bad_setting(self, unchanged, name, value, allowed):
+        variable = f"DOG_{name.upper()}"
+        said = f"{variable}={value!r}: allowed "
+        done = subprocess.run(
+            ["dog", "vdi", "list", "img1"], env={**unchanged.env(), variable: value}, capture_output=True, text=True,
+            timeout=SECONDS,
+        )  # fmt: skip
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"dog stand-in: {name}='{value}': allowed ")
-        assert done.stderr.endswith(f" {allowed}\n")
+        assert done.stderr.startswith(f"dog stand-in: {said}") and done.stderr.endswith(f" {allowed}\n")
+        if name != "state":
+            # And in advance.
+            with pytest.raises(ValueError, match=f"{said}.*{allowed}"):
+                dog.environment(unchanged.directory, **{name: value})
 
-    def test_bad_settings_are_refused_in_advance(self, unchanged):
-        with pytest.raises(ValueError, match="DOG_FETCH_MS='-1'.*0 or more"):
-            dog.environment(unchanged.directory, fetch_ms=-1)
+    def test_a_setting_that_there_is_not(self, unchanged):
         with pytest.raises(ValueError, match="DOG_COLOUR is not one of DOG_STATE, DOG_START_MS"):
             dog.environment(unchanged.directory, colour="red")
 
@@ -511,33 +436,30 @@ class TestFaults:
 
 
 class TestHelpers:
-    def test_create_image(self, sheep, tmp_path):
-        content = pattern(OBJECT + 4097)
+    def test_holes_stay_holes(self, sheep, tmp_path):
         source = tmp_path / "source"
         with open(source, "wb") as file:
             file.seek(16 << 20)
-            file.write(content)
+            file.write(pattern(OBJECT + 4097))
             file.truncate((32 << 20) + 1)
         made = dog.create_image(sheep.directory, "img", source)
-        assert made == sheep.file("img")
-        assert made.read_bytes() == source.read_bytes()
-        assert made.stat().st_size == (32 << 20) + 1
-        assert made.stat().st_blocks * 512 <= 8 << 20
+        assert made == sheep.file("img") and made.read_bytes() == source.read_bytes()
         assert sheep("list", "-r", "img")[1].split()[3:5] == [b"33554433", b"8388608"]
         with pytest.raises(FileExistsError):
             dog.create_image(sheep.directory, "img", source)
 
-    @pytest.mark.parametrize("pipe_size", [None, 1 << 20])
-    def test_peers(self, sheep, tmp_path, pipe_size):
+    def test_a_pipeline(self, sheep, tmp_path):
         content = pattern(2 * OBJECT + 1)
         source = tmp_path / "source"
         source.write_bytes(content)
         sheep.image("img", 3 * OBJECT)
-        additions = dog.environment(sheep.directory, **dog.FAST)
-        assert dog.time_write_from_cat(additions, "img", source, 10, pipe_size=pipe_size) > 0
+
+        def seconds(*commands):
+            return dog.time_pipeline(*(each.split() for each in commands), sheep.env(), 1 << 20)
+
+        assert seconds(f"cat {source}", f"dog vdi write img 10 {len(content)}") > 0
         assert sheep.file("img").read_bytes()[10 : 10 + len(content)] == content
-        assert dog.time_read_into_cat(additions, "img", 10, len(content), pipe_size=pipe_size) > 0
-        with pytest.raises(subprocess.CalledProcessError, match="nosuch"):
-            dog.time_read_into_cat(additions, "nosuch", pipe_size=pipe_size)
-        with pytest.raises(subprocess.CalledProcessError, match="nosuch"):
-            dog.time_write_from_cat(additions, "nosuch", source, pipe_size=pipe_size)
+        assert seconds(f"dog vdi read img 10 {len(content)}", f"cmp - {source}") > 0
+        for commands in (("dog vdi read nosuch", "cat"), (f"cat {source}", "dog vdi write nosuch")):
+            with pytest.raises(subprocess.CalledProcessError, match="nosuch"):
+                seconds(*commands)

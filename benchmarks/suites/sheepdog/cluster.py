@@ -92,13 +92,14 @@ def reference_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
         additions = dog_environment(directory, parameters)
         with measure() as measured:
             for offset, length in pieces(parameters):
-                dog.time_read_into_cat(additions, IMAGE, offset, length, pipe_size=REFERENCE_PIPE)
+                dog.time_pipeline(collie("read", offset, length), ["cat"], additions, REFERENCE_PIPE)
         os.environ.update(additions)
         outputs = [read_all(collie("read", offset, length), REFERENCE_PIPE) for offset, length in pieces(parameters)]
         return measured.result(bytes=payload.size, verified=digest(outputs) == payload.sha256)
     with writable_cluster(parameters) as (directory, sources):
         additions = dog_environment(directory, parameters)
         with measure() as measured:
-            for (offset, _), source in zip(pieces(parameters), sources, strict=True):
-                dog.time_write_from_cat(additions, IMAGE, source.path, offset, pipe_size=REFERENCE_PIPE)
+            for (offset, length), source in zip(pieces(parameters), sources, strict=True):
+                write = collie("write", offset, length)
+                dog.time_pipeline(["cat", str(source.path)], write, additions, REFERENCE_PIPE)
         return measured.result(bytes=parameters["size"], verified=written(directory, sources))
