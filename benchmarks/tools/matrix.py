@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 
 from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
+from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.supported import DISTRIBUTIONS, TESTED, Environment, tested
-from benchmarks.tools.upstream.sources import Unavailable
 from fastio import terminal
 from fastio.arguments import Parser
 from fastio.report import Outcome

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
-from benchmarks.tools.upstream.sources import Unavailable
+from benchmarks.tools.pythons import Unavailable
 from fastio import terminal
 from fastio.arguments import Parser
 from fastio.report import Outcome

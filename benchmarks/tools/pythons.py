@@ -16,10 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tools.upstream.sources import Unavailable
-
 OLDEST = (3, 10)
 NAMED = "BENCHMARK_PYTHONS"
+
+
+class Unavailable(Exception):
+    """A Python, or something else that a suite or a candidate needs, is missing; the message says what."""
 
 
 @dataclass(frozen=True)

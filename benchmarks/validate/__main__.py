@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.engine import ROOT
+from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.upstream.__main__ import add_options, count
-from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
 from fastio import terminal
 from fastio.arguments import Parser

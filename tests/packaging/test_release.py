@@ -14,7 +14,7 @@ import pytest
 import fastio
 from benchmarks.harness.environments import make
 from benchmarks.tools import debian, pythons
-from benchmarks.tools.upstream.sources import Unavailable
+from benchmarks.tools.pythons import Unavailable
 from tests.packaging.test_metadata import METADATA
 
 for needed in ("build", "check_wheel_contents", "twine"):

@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tools.pythons import Unavailable
+
 #: Seconds for fetching an sdist.
 DOWNLOAD_LIMIT = 300
 
 #: What the tests of a package read by relative paths, in its directory of tests.
 _DATA = {"glance_store": ("etc",), "glance": ("etc", "var"), "openstack": ("unit/fixtures",)}
-
-
-class Unavailable(Exception):
-    """Something that a suite or a candidate needs is missing; the message says what."""
 
 
 def fetch(project: str, version: str, cache: Path) -> Path:
