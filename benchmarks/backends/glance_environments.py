@@ -17,8 +17,10 @@ from benchmarks.harness.environments import SetupError, make
 from fastio import terminal
 from fastio.arguments import Parser
 
-# What the functional and unit tests that glance ships import, besides its own requirements.
-_UPSTREAM_TESTS = ("ddt", "fixtures", "glance_store[cinder]", "oslotest", "requests-mock", "testscenarios", "testtools")
+# What the functional and unit tests that glance ships import, besides its own requirements, and what runs them.
+_UPSTREAM_TESTS = (
+    "ddt", "fixtures", "glance_store[cinder]", "oslotest", "pytest", "requests-mock", "testscenarios", "testtools",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

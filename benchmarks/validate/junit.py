@@ -87,11 +87,9 @@ def _tests(compared: Compared) -> Iterator[_Case]:
 
 
 def _named(test: str, suite: str) -> tuple[str, str]:
-    """The class and the name of a test, whose parameters may have dots as well; a fixture has no class."""
-    name = re.split(r"[\[(]", test)[0]
-    dots = "::" if "::" in name else "."
-    classname = name.rpartition(dots)[0]
-    return (classname, test[len(classname) + len(dots) :]) if classname else (suite, test)
+    """The class and the name of a test, whose parameters may have dots as well; a file has no class."""
+    classname = re.split(r"[\[(]", test)[0].rpartition(".")[0]
+    return (classname, test[len(classname) + 1 :]) if classname else (suite, test)
 
 
 def _benchmark(outcome: Outcome, row: Row) -> _Case:

@@ -13,9 +13,10 @@ from typing import Any
 
 from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory
 from benchmarks.tools.upstream.compare import Comparison, Difference
-from benchmarks.tools.upstream.runner import Launcher, Run, Runner, clean_environment
+from benchmarks.tools.upstream.runner import Launcher, Runner, clean_environment
+from benchmarks.tools.upstream.sides import Side
 from benchmarks.tools.upstream.sources import data_of, linked
-from benchmarks.tools.upstream.suites import CPYTHON, SUITES, Suite, tests_of
+from benchmarks.tools.upstream.suites import CPYTHON, GREEN, NATIVE, SUITES, Suite, tests_of
 
 from .candidates import Candidate
 from .environments import CANDIDATE, Variant
@@ -33,11 +34,11 @@ _PROCESSES = ("conformance_processes", "conformance_execute")
 CONFORMANCE = {
     suite.name: suite
     for suite in (
-        Suite("conformance-native", _PROCESSES),
-        Suite("conformance-green", (*_PROCESSES, "conformance_hub"), prelude="monkey_patch"),
-        Suite("conformance-stores-native", ("conformance_stores",), exchanges=False),
-        Suite("conformance-stores-green", ("conformance_stores",), prelude="monkey_patch", exchanges=False),
-        Suite("conformance-glance", ("conformance_glance",), exchanges=False),
+        Suite("conformance-native", _PROCESSES, taken=NATIVE["taken"]),
+        Suite("conformance-green", (*_PROCESSES, "conformance_hub"), prelude="monkey_patch", taken=GREEN["taken"]),
+        Suite("conformance-stores-native", ("conformance_stores",)),
+        Suite("conformance-stores-green", ("conformance_stores",), prelude="monkey_patch"),
+        Suite("conformance-glance", ("conformance_glance",)),
     )
 }
 
@@ -53,11 +54,10 @@ WORDS = {
 UNPATCHED = {
     suite.name: suite
     for suite in (
-        Suite("nova-images", ("nova.tests.unit.image.test_glance",), exchanges=False),
+        Suite("nova-images", ("nova.tests.unit.image.test_glance",)),
         Suite(
             "ironic-images",
             ("ironic.tests.unit.common.test_glance_service", "ironic.tests.unit.common.test_image_service"),
-            exchanges=False,
         ),
     )
 }
@@ -175,7 +175,9 @@ def suite_for(name: str, variant: Variant) -> Suite:
     modules = tests_of(variant.environment.site_packages / package) if package else found.modules
     # The conformance tests make the data of their servers once.
     env = {**found.env, CACHE_VARIABLE: str(cache_directory())}
-    return dataclasses.replace(found, modules=modules, env=env, find=lambda: _place(project, variant), environment="")
+    return dataclasses.replace(
+        found, modules=modules, env=env, needs=(), place=lambda: _place(project, variant), environment=""
+    )  # fmt: skip
 
 
 def _place(project: str, variant: Variant) -> Path | None:
@@ -188,33 +190,22 @@ def _place(project: str, variant: Variant) -> Path | None:
     return variant.tests if project in _IN_SDIST else None
 
 
-class Runners:
-    """Runs suites in variants' environments."""
+def side(variant: Variant, limit: float, match: str, isolation: Isolation) -> Side:
+    """How suites run in a variant's environment.
 
-    def __init__(self, limit: float, match: str, isolation: Isolation) -> None:
-        """
-        :param limit: seconds that a test may take
-        :param match: run only tests with this in their id
-        """
-        self._limit = limit
-        self._match = match
-        self._isolation = isolation
+    :param limit: seconds that a test may take
+    :param match: only tests with this in their id are run
+    """
+    runner = Runner(variant.environment.python, limit, match, isolation.launcher(variant))
 
-    def suite(self, name: str, side: Variant) -> Suite:
-        return suite_for(name, side)
-
-    def missing(self, name: str, side: Variant) -> str:
-        suite = known(name)
+    def missing(suite: Suite) -> str:
         if suite.modules != CPYTHON:
             return ""
         code = f"import importlib.util as u; [u.find_spec(name).origin for name in {CPYTHON!r}]"
-        done = subprocess.run([str(side.environment.python), "-I", "-c", code], capture_output=True, timeout=60)
+        done = subprocess.run([str(runner.python), "-I", "-c", code], capture_output=True, timeout=60)
         return f"this Python has no {' and no '.join(CPYTHON)}" if done.returncode else ""
 
-    def run(self, name: str, side: Variant, **options: Any) -> Run:
-        launcher = self._isolation.launcher(side)
-        runner = Runner(side.environment.python, self._limit, match=self._match, launcher=launcher)
-        return runner.run(suite_for(name, side), side.patched, **options)
+    return Side(variant.name, variant.patched, lambda name: suite_for(name, variant), lambda suite: runner, missing)
 
 
 def check_used(project: Project, candidate: Candidate, variant: Variant, launcher: Launcher) -> None:

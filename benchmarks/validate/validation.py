@@ -14,13 +14,13 @@ from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.terminal import Screen
 
-from . import candidates, junit, measurements, measuring, projects, report, sandbox, tables
+from . import candidates, junit, measurements, measuring, projects, report, sandbox, suites, tables
 from .candidates import Candidate
 from .environments import Builder, Variant
 from .errors import ValidateError
 from .outcome import Outcome
 from .projects import Project
-from .suites import MOST_CONFIRMED, Compared, Runners, check_used
+from .suites import MOST_CONFIRMED, Compared, check_used
 
 
 class Validation:
@@ -55,14 +55,14 @@ class Validation:
         if self._isolation.sandbox is None:
             self._screen.say(f"there is no sandbox: {self._isolation.reason}")
         started = datetime.datetime.now().astimezone()
-        stock, *others = variants = self._build()
+        variants = self._build()
         outcome = Outcome(
             self._project, self._candidate, self._given, machine.describe(), started.isoformat(timespec="seconds"),
             self._isolation, self._python, variants,
         )  # fmt: skip
-        runners = Runners(options.limit, options.match, self._isolation)
-        sides = Sides(runners, self._screen, options.jobs, most=MOST_CONFIRMED)
-        outcome.suites = [Compared(each) for each in sides.compare(self._suites, stock, others, not options.match)]
+        sides = [suites.side(each, options.limit, options.match, self._isolation) for each in variants]
+        compared = Sides(self._screen, options.jobs, most=MOST_CONFIRMED)
+        outcome.suites = list(map(Compared, compared.compare(self._suites, sides[0], sides[1:], not options.match)))
         if self._cases:
             launcher = self._isolation.launcher(*variants)
             measured = Options(rounds=options.rounds, size=options.size)

@@ -3,16 +3,17 @@
 import json
 import pathlib
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.upstream import __main__ as command
 from benchmarks.tools.upstream import compare, environment, report, runner, terminal
-from benchmarks.tools.upstream.runner import Outcome, Run, Runner, Runners, SuiteError
-from benchmarks.tools.upstream.sources import Unavailable
-from benchmarks.tools.upstream.suites import SUITES, Suite, needing
+from benchmarks.tools.upstream.runner import Outcome, Run, Runner, SuiteError
+from benchmarks.tools.upstream.suites import SUITES, Suite
 
 #: Seconds for a test, many times what one takes that starts a Python.
 LIMIT = 60.0
@@ -20,26 +21,30 @@ LIMIT = 60.0
 #: The same where tests hang: this is what each of them costs.
 SHORT = 4.0
 
-#: Each test's name ends with what has to become of it.
-OUTCOMES = """
-    import os, subprocess, sys, threading, unittest
+#: Methods of a test case, by names that end with what has to become of them.
+METHODS = {
+    "0__pass": "pass",
+    "1__fail": "self.fail('as asked')",
+    "cleanup__fail": "self.addCleanup(lambda: 1 / 0)",
+    "1__skip": "self.skipTest('no reason')",
+    "subtests__fail": "[self.check(number, 1) for number in range(3)]",
+    "skipped_subtest__pass": "with self.subTest(): self.skipTest('this one only')",
+    "a__hang": "threading.Event().wait()",
+    "busy__hang": "while True: pass",
+    "1__crash": "os._exit(3)",
+    "forked_child__pass": "assert os.fork() and os.wait()",
+    "no_python_settings__pass": "assert not {'PYTHONWARNINGS', 'HTTPS_PROXY', 'http_proxy'} & set(os.environ)",
+    # As nova's test cases do.
+    "deletes_all__pass": "[delattr(self, name) for name in list(self.__dict__) if name[0] != '_']",
+}
+OUTCOMES = (
+    """
+    import os, threading, unittest
 
     class Outcomes(unittest.TestCase):
-        def test_0__pass(self):
-            pass
-
-        def test_1__fail(self):
-            self.fail("as asked")
-
-        def test_cleanup__error(self):
-            self.addCleanup(lambda: 1 / 0)
-
-        def test_and_then_a_failing_cleanup__error(self):
-            self.addCleanup(self.fail)
-            raise RuntimeError("as asked")
-
-        def test__skip(self):
-            self.skipTest("no reason")
+        def check(self, number, other):
+            with self.subTest(number=number):
+                self.assertNotEqual(number, other)
 
         @unittest.skip("by decorator")
         def test_decorator__skip(self):
@@ -50,37 +55,17 @@ OUTCOMES = """
             self.fail()
 
         @unittest.expectedFailure
-        def test__xpass(self):
+        def test_unexpected_success__fail(self):
             pass
-
-        def test_subtests__fail(self):
-            for number in range(3):
-                with self.subTest(number=number):
-                    self.assertNotEqual(number, 1)
-
-        def test_skipped_subtest__pass(self):
-            with self.subTest():
-                self.skipTest("this one only")
-
-        def test_a__hang(self):
-            threading.Event().wait()
-
-        def test_busy__hang(self):
-            while True:
-                pass
-
-        def test__crash(self):
-            os._exit(3)
-
-        def test_forked_child__pass(self):
-            pid = os.fork()
-            if pid == 0:
-                raise AssertionError("must not be recorded")
-            os.waitpid(pid, 0)
-
-        def test_no_python_settings__pass(self):
-            self.assertEqual({"PYTHONWARNINGS", "HTTPS_PROXY", "http_proxy"} & set(os.environ), set())
-
+"""
+    + "".join(
+        f"""
+        def test_{name}(self):
+            {body}
+"""
+        for name, body in METHODS.items()
+    )
+    + """
     class Fixture(unittest.TestCase):
         @classmethod
         def setUpClass(cls):
@@ -96,91 +81,67 @@ OUTCOMES = """
 
         def test_never_started__skip(self):
             pass
+
+    class TestMixin:
+        def test_is_none(self):
+            pass
+
+    def test_is_none(self):
+        pass
 """
+)
 
-#: As above, of tests that only pytest can run.
+#: As above, of what only pytest runs.
 FOR_PYTEST = """
-    import os, threading, pytest
+    import pytest
 
-    @pytest.fixture
-    def broken():
+    @pytest.fixture(params=["start", "end"])
+    def broken(request):
+        if request.param == "end":
+            yield
         raise RuntimeError("as asked")
 
-    @pytest.fixture
-    def broken_at_the_end():
-        yield
-        raise RuntimeError("as asked")
-
-    @pytest.fixture
-    def skipping():
-        pytest.skip("no reason")
-
-    @pytest.mark.parametrize("number", [1, 2])
-    def test_numbers__pass(number, tmp_path):
-        assert number
-
-    def test_0__fail():
-        assert False, "as asked"
-
-    def test_0__error(broken):
-        pass
-
-    def test_and_then__error(broken_at_the_end):
-        assert False
-
-    def test_0__skip(skipping):
-        pass
-
-    @pytest.mark.xfail
-    def test_0__xfail():
+    def test_fixture__error(broken):
         assert False
 
     @pytest.mark.xfail
-    def test_0__xpass():
+    def test_expected__xfail():
+        assert False
+
+    @pytest.mark.xfail
+    def test_expected__xpass():
         pass
 
-    @pytest.mark.xfail(strict=True)
-    def test_strict__fail():
-        pass
-
-    class TestMethods:
-        def test_a__hang(self):
-            threading.Event().wait()
-
-        def test_busy__hang(self):
-            while True:
-                pass
-
-        def test_0__crash(self):
-            os._exit(3)
-
-        def test_forked_child__pass(self):
-            pid = os.fork()
-            if pid == 0:
-                raise AssertionError("must not be recorded")
-            os.waitpid(pid, 0)
+    class TestFile:
+        @pytest.mark.parametrize("path", [__file__])
+        def test_file__pass(self, path):
+            pass
 """
 
 PATCHED = """
-    import subprocess, sys, unittest
+    import os, subprocess, sys, unittest
 
     def communicate(code="pass"):
         return subprocess.run([sys.executable, "-c", code], capture_output=True, input=b"x", check=True).stdout
 
     class Patched(unittest.TestCase):
+        def test_child_patched(self):
+            self.assertEqual(communicate("import sys; print('fastio' in sys.modules)"), b"True\\n")
+
+        def test_constant(self):
+            self.assertEqual(sys.modules["fastio.patches.urllib3._requests"].LEAST, 3)
+
+        def test_crashes(self):
+            os._exit(1)
+
         def test_runs(self):
             communicate()
 
         def test_stock_only(self):
             communicate()
             self.assertEqual(sys.modules.get("fastio"), None)
-
-        def test_patched_only(self):
-            self.assertIsNotNone(sys.modules.get("fastio"))
-
-        def test_child_patched(self):
-            self.assertEqual(communicate("import sys; print('fastio' in sys.modules)"), b"True\\n")
 """
+CONSTANTS = {"fastio.patches.urllib3._requests:LEAST": 3}
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +153,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def make_suite(tmp_path: pathlib.Path) -> Callable[..., Suite]:
     def make(source: str, **options: Any) -> Suite:
         (tmp_path / "made_up.py").write_text(textwrap.dedent(source))
-        return Suite("made-up", ("made_up",), find=lambda: tmp_path, **options)
+        return Suite("made-up", ("made_up",), place=lambda: tmp_path, **options)
 
     return make
 
@@ -201,17 +162,38 @@ def outcomes(run: Run) -> dict[str, str]:
     return {test.removeprefix("made_up."): outcome.outcome for test, outcome in run.tests.items()}
 
 
-def test_every_outcome_is_told(python, make_suite, monkeypatch) -> None:
+def test_every_outcome_is_reported(python, make_suite, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "error")
     for name in ("HTTPS_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     run = Runner(python, SHORT).run(make_suite(OUTCOMES), patched=False)
     found = outcomes(run)
-    assert found.pop("setUpClass (made_up.Fixture)") == "error"
-    assert found == {test: test.rpartition("__")[2] for test in found} and len(found) == 17
-    for test, said in {"1__fail": "as asked", "busy__hang": "in test_busy", "_crash": "exit status 3"}.items():
+    assert found == {test: test.partition("[")[0].rpartition("__")[2] for test in found} and len(found) == 17
+    for test, said in {
+        "1__fail": "as asked", "busy__hang": "in test_busy", "1__crash": "exit status 3", "subtests__fail": "number=1",
+    }.items():  # fmt: skip
         assert said in run.tests[f"made_up.Outcomes.test_{test}"].detail
-    assert "number=1" in run.tests["made_up.Outcomes.test_subtests__fail"].detail
+
+
+def test_a_case_runs_in_all_of_its_scenarios(python, make_suite, tmp_path) -> None:
+    pytest.importorskip("testscenarios")
+    source = f"""
+        import unittest
+        from testscenarios import load_tests_apply_scenarios as load_tests
+
+        class Scenarios(unittest.TestCase):
+            scenarios = [("one", {{"number": 1}}), ("two", {{"number": 2}})]
+
+            def test_each(self):
+                with open({str(tmp_path / "ran")!r}, "a") as file:
+                    file.write(str(self.number))
+
+            def test_one(self):
+                self.assertEqual(self.number, 1)
+    """
+    run = Runner(python, LIMIT).run(make_suite(source), patched=False)
+    assert outcomes(run) == {"Scenarios.test_each": "pass", "Scenarios.test_one": "fail"}
+    assert (tmp_path / "ran").read_text() == "12"
 
 
 def test_what_tests_write_where_they_run(python, make_suite, tmp_path) -> None:
@@ -255,119 +237,78 @@ def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_su
     assert "someone_else_who_waits" in run.tests["made_up.Green.test_hang"].detail
 
 
-def by_pytest(directory: pathlib.Path, *modules: str) -> Suite:
-    return Suite("made-up", (), pytest=("-c", "/dev/null", "--rootdir", ".", *modules), find=lambda: directory)
-
-
-def test_a_test_named_after_its_file_has_the_same_name_in_each_run(python, tmp_path) -> None:
-    (tmp_path / "made_up.py").write_text(
-        "import pytest\n@pytest.mark.parametrize('path', [__file__])\ndef test_file(path):\n    pass\n"
-    )
-    runs = [Runner(python, SHORT).run(by_pytest(tmp_path, "made_up.py"), patched=False) for _ in range(2)]
-    assert [list(run.tests) for run in runs] == [[f"made_up.py::test_file[{tmp_path}/made_up.py]"]] * 2
-
-
-def test_every_outcome_that_pytest_tells(python, tmp_path) -> None:
-    """Also of what is collected with a module that cannot be."""
+def test_with_arguments_of_pytest(python, tmp_path) -> None:
+    """A test has the same id in each run, also if its file is in it; a file that cannot be collected is an error."""
     (tmp_path / "made_up.py").write_text(textwrap.dedent(FOR_PYTEST))
     (tmp_path / "broken.py").write_text("import no_such_module_anywhere")
-    run = Runner(python, SHORT).run(by_pytest(tmp_path, "made_up.py", "broken.py"), patched=False)
-    found = {test.partition("[")[0]: outcome.outcome for test, outcome in run.tests.items()}
-    assert found.pop("collecting (broken.py)") == "error"
-    assert found == {test: test.rpartition("__")[2] for test in found} and len(run.tests) == 14
-    said = {"test_0__fail": "as asked", "test_0__skip": "no reason", "TestMethods::test_busy__hang": "in test_busy"}
-    for test, text in said.items():
-        assert text in run.tests[f"made_up.py::{test}"].detail
-    only = ["made_up.py::test_numbers__pass[2]", "made_up.py::test_that_is_not_there"]
-    run = Runner(python, LIMIT).run(by_pytest(tmp_path, "made_up.py"), patched=False, only=only)
-    assert [outcome.outcome for outcome in run.tests.values()] == ["pass", "missing"]
-
-
-def test_pytest_that_does_not_come_to_its_end_is_an_error(python, tmp_path) -> None:
-    with pytest.raises(SuiteError, match="pytest ends with"):
-        Runner(python, LIMIT).run(by_pytest(tmp_path, "no_such_file.py"), patched=False)
+    arguments = ("-c/dev/null", "--rootdir=.", "broken.py", "made_up.py")
+    suite = Suite("made-up", (), pytest=arguments, place=lambda: tmp_path)
+    run = Runner(python, LIMIT).run(suite, patched=False)
+    found, broken = outcomes(run), "collecting (broken.py)"
+    assert "no_such_module_anywhere" in run.tests[broken].detail and found[broken] == "error" and len(found) == 6
+    assert all(test.partition("[")[0].endswith(f"__{word}") for test, word in found.items() if test != broken)
+    for test in (f"made_up.TestFile.test_file__pass[{tmp_path}/made_up.py]", broken):
+        alone = Runner(python, LIMIT).run(suite, patched=False, only=[test])
+        assert {each: outcome.outcome for each, outcome in alone.tests.items()} == {test: run.tests[test].outcome}
 
 
 def test_only_the_tests_asked_for(python, make_suite) -> None:
-    suite = make_suite(OUTCOMES)
+    """But a module that cannot be loaded is an error whatever is asked for: they may be in it."""
     asked = ["made_up.Outcomes.test_0__pass", "made_up.Outcomes.test_that_is_not_there"]
-    run = Runner(python, LIMIT).run(suite, patched=False, only=asked)
+    run = Runner(python, LIMIT).run(make_suite(OUTCOMES), patched=False, only=asked)
     assert outcomes(run) == {"Outcomes.test_0__pass": "pass", "Outcomes.test_that_is_not_there": "missing"}
-    matching = Runner(python, LIMIT, match="Outcomes.test_0").run(suite, patched=False)
-    assert set(outcomes(matching)) == {"Outcomes.test_0__pass"}
-
-
-def test_a_module_that_cannot_be_loaded_is_an_error_whatever_is_asked_for(python, make_suite, tmp_path) -> None:
-    run = Runner(python, LIMIT, match="Outcomes.test_0").run(make_suite("import no_such_module"), patched=False)
-    assert outcomes(run) == {"unittest.loader._FailedTest.made_up": "error"}
-    suite = by_pytest(tmp_path, "made_up.py")
-    run = Runner(python, LIMIT, match="Outcomes.test_0").run(suite, patched=False)
+    matching = Runner(python, LIMIT, match="Outcomes.test_0")
+    assert set(outcomes(matching.run(make_suite(OUTCOMES), patched=False))) == {"Outcomes.test_0__pass"}
+    run = matching.run(make_suite("import no_such_module"), patched=False)
     assert outcomes(run) == {"collecting (made_up.py)": "error"}
 
 
-def test_a_module_that_ends_the_process_is_an_error(python, make_suite) -> None:
+def test_what_ends_the_run_is_an_error(python, make_suite) -> None:
+    suite = make_suite("import os\nos.write(2, b'last words')\nos._exit(0)")
     with pytest.raises(SuiteError, match="last words"):
-        Runner(python, LIMIT).run(make_suite("import os\nos.write(2, b'last words')\nos._exit(0)"), patched=False)
+        Runner(python, LIMIT).run(suite, patched=False)
+    absent = Suite("made-up", ("no_such_module_anywhere",))
+    with pytest.raises(SuiteError, match=r"not found: no_such_module_anywhere(.|\n)*pytest ends with"):
+        Runner(python, LIMIT).run(absent, patched=False)
 
 
-FORGES = """
-    import json, os, unittest
-
-    class Forges(unittest.TestCase):
-        def test_fails(self):
-            for fd in map(int, os.listdir("/proc/self/fd")):
-                if fd >= 100:
-                    try:
-                        {write}
-                    except OSError:
-                        pass
-            self.fail()
-"""
-END = {"event": "end", "id": "x", "outcome": "pass", "seconds": 0, "detail": "", "exchanges": 0, "taken": {}}
-
-
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (f"os.write(fd, json.dumps({END}).encode() + b'\\n')", "no event: ValueError: not by the worker"),
-        ("os.write(fd, b'[]\\n')", "no event"),
-        ("os.write(fd, b'x' * 3000)", "more than 2000 characters"),
-        ("[os.write(fd, b'\\n') for _ in range(10_000)]", "no event"),
-    ],
-)
-def test_what_a_test_writes_is_no_event(python, make_suite, monkeypatch, write, message):
-    monkeypatch.setattr(runner, "LONGEST_EVENT", 2000)
-    with pytest.raises(SuiteError, match=message):
-        Runner(python, LIMIT).run(make_suite(FORGES.format(write=write)), patched=False)
-
-
-LOADED = {"event": "loaded", "chosen": ["a", "b"]}
-
-
-def event(kind: str, **fields: Any) -> dict[str, Any]:
-    return {**(END if kind == "end" else {"event": kind}), **fields}
+LOADED, START, END = ["loaded", ["a", "b"]], ["start", "a"], ["end", "a", "pass", 0.0, "", {}]
 
 
 @pytest.mark.parametrize(
     "events",
     [
-        [[]], [{}], [{"event": "nothing"}], [{"event": ["end"]}], ["end"], [END], [LOADED, {"event": "start"}],
-        [LOADED, event("start", id="c")], [LOADED, event("start", id="a"), event("start", id="b")],
-        [event("loaded", chosen=[1])], [event("loaded", chosen=["a\n::stop-commands::x"])],
-        [LOADED, event("end", id=None)], [LOADED, event("end", id="a\33[2J")], [LOADED, event("end", outcome="great")],
-        [LOADED, event("end", id="a"), event("end", id="a")], [LOADED, event("end", taken={"wait": "many"})],
-        [LOADED, event("finish", status=None)], [LOADED, LOADED, *[event("end", id="f (x)")] * 3000],
+        [[]], [{}], [["nothing"]], [[["end"]]], ["end"], [END], [LOADED, ["start"]], [LOADED, ["start", "c"]],
+        [LOADED, ["start", ["a"]]], [LOADED, START, ["start", "b"]], [["loaded", [1]]],
+        [["loaded", ["a\n::stop-commands::x"]]], [LOADED, ["end", None, *END[2:]]], [LOADED, END, END],
+        [LOADED, START, ["end", "b", *END[2:]]], [LOADED, ["end", "a", "great", *END[3:]]],
+        [LOADED, [*END[:-1], {"wait": "many"}]],
+        [LOADED, ["finish", None]], [LOADED, START, END, ["end", "b", *END[2:]], ["finish", []]], [LOADED, LOADED],
+        [LOADED, END, ["end", "b", *END[2:]], ["finish", None], ["finish", None]],
     ],
     ids=str,
 )  # fmt: skip
 def test_events_that_no_worker_writes(tmp_path, events) -> None:
-    path = tmp_path / "events"
-    path.write_text("".join(f"word {json.dumps(each)}\n" for each in events))
-    read, run = runner._Events("word", 0), Run(False)
-    with pytest.raises(SuiteError, match="no event"), open(path) as file:
-        while read.read(file, run):
+    assert refused(tmp_path, "".join(f"word {json.dumps(each)}\n" for each in events)).startswith(
+        "a worker wrote what is"
+    )
+
+
+def test_what_tests_write_to_the_stream_is_no_event(tmp_path, monkeypatch) -> None:
+    assert "no event" in refused(tmp_path, json.dumps(LOADED) + "\n")
+    assert "no event" in refused(tmp_path, "word nonsense\n")
+    monkeypatch.setattr(runner, "LONGEST_EVENT", 2000)
+    assert "more than 2000 characters" in refused(tmp_path, "x" * 3000)
+
+
+def refused(directory: pathlib.Path, text: str) -> str:
+    """Why this is no sequence of events."""
+    (directory / "events").write_text(text)
+    with pytest.raises(SuiteError) as error, open(directory / "events") as file:
+        read = runner._Events(file, "word", Run(False))
+        while read.read():
             pass
-    assert not read.finished
+    return str(error.value)
 
 
 def test_what_tests_say_gives_no_orders() -> None:
@@ -376,44 +317,16 @@ def test_what_tests_say_gives_no_orders() -> None:
 
 
 def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
-    suite = make_suite(PATCHED)
-    stock = Runner(python, LIMIT).run(suite, patched=False)
-    assert outcomes(stock) == {
-        "Patched.test_child_patched": "fail", "Patched.test_patched_only": "fail", "Patched.test_runs": "pass",
-        "Patched.test_stock_only": "pass",
-    }  # fmt: skip
-    assert stock.status is None and not stock.exchanges
-    patched = Runner(python, LIMIT).run(suite, patched=True)
-    assert outcomes(patched) == {
-        "Patched.test_child_patched": "pass", "Patched.test_patched_only": "pass", "Patched.test_runs": "pass",
-        "Patched.test_stock_only": "fail",
-    }  # fmt: skip
-    assert patched.status is not None and patched.exchanges >= 3
-
-
-def test_a_patched_run_tells_what_patches_took_with_other_constants(python, make_suite) -> None:
-    """Also if it needs another worker for what comes after a crash."""
-    source = """
-        import os, subprocess, sys, unittest
-
-        class Taken(unittest.TestCase):
-            def test_0(self):
-                subprocess.run([sys.executable, "-c", ""], capture_output=True)
-
-            def test_1(self):
-                os._exit(1)
-
-            def test_2(self):
-                subprocess.run([sys.executable, "-c", ""], capture_output=True)
-                self.assertEqual(sys.modules["fastio.patches.urllib3._requests"].LEAST, 3)
-    """
-    suite = make_suite(
-        source, taken=("communicate", "green_wait"), constants={"fastio.patches.urllib3._requests:LEAST": 3}
-    )
-    run = Runner(python, LIMIT).run(suite, patched=True)
-    assert outcomes(run) == {"Taken.test_0": "pass", "Taken.test_1": "crash", "Taken.test_2": "pass"}
-    assert run.taken == {"communicate": 2, "green_wait": 0}
-    assert compare.faults(suite, run) == ["patch green_wait took no call: the patched run tested the stock code"]
+    """Calls are counted also if there has to be another worker for what comes after a crash."""
+    suite = make_suite(PATCHED, taken=("communicate", "green_wait"), constants=CONSTANTS)
+    stock, patched = (Runner(python, LIMIT).run(suite, patched=each) for each in (False, True))
+    assert list(zip(outcomes(stock).items(), outcomes(patched).values(), strict=True)) == [
+        (("Patched.test_child_patched", "fail"), "pass"), (("Patched.test_constant", "fail"), "pass"),
+        (("Patched.test_crashes", "crash"), "crash"), (("Patched.test_runs", "pass"), "pass"),
+        (("Patched.test_stock_only", "pass"), "fail"),
+    ]  # fmt: skip
+    assert stock.status is None and not stock.taken
+    assert patched.status is not None and patched.taken == {"communicate": 3, "green_wait": 0}
 
 
 class Screen(terminal.Screen):
@@ -422,52 +335,46 @@ class Screen(terminal.Screen):
     def progress(self, run: str, done: int, total: int) -> None: ...
 
 
-def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(python, make_suite) -> None:
-    suite = make_suite(PATCHED, applied=("communicate", "wait"))
-    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=2, screen=Screen())
+@pytest.fixture
+def compared(tmp_path) -> Callable[[Suite], compare.Comparison]:
+    def compared(suite: Suite) -> compare.Comparison:
+        (found,) = command.compared([suite], tmp_path / "environments", LIMIT, "", 2, Screen())
+        return found
+
+    return compared
+
+
+def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(compared, make_suite) -> None:
+    comparison = compared(make_suite(PATCHED, applied=("communicate", "wait"), constants=CONSTANTS))
     assert {(found.test.rpartition(".")[2], found.verdict) for found in comparison.differences} == {
-        ("test_stock_only", "worse"),
-        ("test_child_patched", "newly passing"),
-        ("test_patched_only", "newly passing"),
-    }
+        ("test_stock_only", "worse"), ("test_child_patched", "newly passing"), ("test_constant", "newly passing"),
+    }  # fmt: skip
     assert comparison.failures() == ["made_up.Patched.test_stock_only: pass -> fail"]
     worse = next(found for found in comparison.differences if found.verdict == "worse")
     assert [outcome.outcome for outcome in worse.stock_alone] == ["pass"] * compare.BELIEVED
     assert [outcome.outcome for outcome in worse.patched_alone] == ["fail"] * compare.BELIEVED
 
 
-def test_a_test_that_fails_now_and_then_is_none_that_is_worse(python, make_suite, tmp_path) -> None:
-    """It fails in the patched suite, and the first time that it is run alone; then no more."""
+@pytest.mark.parametrize(
+    ("where", "most", "alone", "failures"),
+    [
+        ("'fastio' in sys.modules", 1, ["fail", "pass", "pass"], []),
+        ("True", 1, [], []),
+        ("True", 0, [], ["1 tests do not pass when patched, at most 0 may"]),
+    ],
+    ids=["patched alone", "both", "both, and another one does fail"],
+)
+def test_a_test_that_fails_by_chance(compared, make_suite, tmp_path, where, most, alone, failures) -> None:
+    """It fails in the suite, and if that is of the patched side only, the first time that it is run alone."""
     source = f"""
-        import os, subprocess, sys, unittest
+        import sys, unittest
 
         class Chance(unittest.TestCase):
             def test_chance(self):
-                subprocess.run([sys.executable, "-c", ""], capture_output=True)
-                if "fastio" in sys.modules:
+                if {where}:
                     with open({str(tmp_path / "runs")!r}, "a+") as file:
                         file.write("x")
                         self.assertGreater(file.tell(), 2)
-    """
-    suite = make_suite(source, applied=("communicate", "wait"), at_most=0)
-    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=1, screen=Screen())
-    (found,) = comparison.differences
-    assert found.verdict == "not reproduced"
-    assert [outcome.outcome for outcome in found.patched_alone] == ["fail", "pass", "pass"]
-    assert comparison.failures() == []
-
-
-def test_a_test_that_fails_in_both_by_chance_does_not_count(python, make_suite, tmp_path) -> None:
-    """There is no difference, but more tests do not pass than may."""
-    source = f"""
-        import subprocess, sys, unittest
-
-        class Chance(unittest.TestCase):
-            def test_chance(self):
-                subprocess.run([sys.executable, "-c", ""], capture_output=True)
-                with open({str(tmp_path / "runs")!r}, "a+") as file:
-                    file.write("x")
-                    self.assertGreater(file.tell(), 2)
 
             def test_fails(self):
                 self.fail()
@@ -475,15 +382,13 @@ def test_a_test_that_fails_in_both_by_chance_does_not_count(python, make_suite, 
             def test_passes(self):
                 pass
     """
-    for most, failures in ((1, []), (0, ["1 tests do not pass when patched, at most 0 may"])):
-        (tmp_path / "runs").unlink(missing_ok=True)
-        suite = make_suite(source, applied=("communicate", "wait"), at_most=most)
-        (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=1, screen=Screen())
-        assert comparison.differences == []
-        assert comparison.failures() == failures
+    comparison = compared(make_suite(source, applied=("communicate", "wait"), at_most=most))
+    assert [found.verdict for found in comparison.differences] == ["not reproduced"] * bool(alone)
+    assert [each.outcome for found in comparison.differences for each in found.patched_alone] == alone
+    assert comparison.failures() == failures
 
 
-def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, monkeypatch) -> None:
+def test_a_suite_runs_with_the_python_of_its_environment(compared, make_suite, tmp_path, monkeypatch) -> None:
     other = environment.create(tmp_path / "other")
     monkeypatch.setenv("BENCHMARK_GLANCE32", str(other))
     source = f"""
@@ -493,18 +398,17 @@ def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, m
             def test_path(self):
                 self.assertTrue(any(path.startswith({str(tmp_path / "other")!r}) for path in sys.path))
 
-            def test_patched(self):
-                self.assertIn("fastio", sys.modules)
+            def test_passes(self):
+                pass
     """
-    runners = Runners(tmp_path / "environments", LIMIT)
-    run = runners.run(make_suite(source, environment="glance32"), patched=True)
-    assert outcomes(run) == {"Other.test_path": "pass", "Other.test_patched": "pass"}
-    assert outcomes(runners.run(make_suite(source), patched=True))["Other.test_path"] == "fail"
+    found = compared(make_suite(source, environment="glance32"))
+    assert outcomes(found.patched) == {"Other.test_path": "pass", "Other.test_passes": "pass"}
+    assert found.patched.status is not None
+    assert outcomes(compared(make_suite(source)).patched)["Other.test_path"] == "fail"
 
 
-def test_a_suite_that_can_not_run_says_why() -> None:
-    suite = Suite("absent", ("x",), find=needing("no_such_module_anywhere"))
-    (comparison,) = command.run_all(None, [suite], jobs=1, screen=Screen())
+def test_a_suite_that_can_not_run_says_why(compared) -> None:
+    comparison = compared(Suite("absent", ("x",), needs=("no_such_module_anywhere",)))
     assert "no_such_module_anywhere is not installed" in comparison.unavailable
     assert "not run: no_such_module_anywhere" in "\n".join(report.lines([comparison]))
 
@@ -517,29 +421,22 @@ def test_a_suite_that_can_not_run_says_why() -> None:
         ("skip", "pass", "newly passing"), ("fail", "pass", "newly passing"), ("hang", "pass", "newly passing"),
         ("hang", "fail", "changed"), ("error", "fail", "changed"), ("hang", "crash", "changed"),
         ("missing", "pass", "newly passing"), ("missing", "fail", "worse"), ("missing", "skip", "changed"),
+        # Then each in runs alone.
+        ("pass/pass pass", "fail/pass pass", "not reproduced"),
+        ("pass/pass pass pass pass", "fail/fail fail fail fail", "worse"),
+        ("pass/pass pass pass pass pass", "fail/fail pass fail fail fail", "worse"),
+        ("pass/pass pass pass pass", "fail/fail pass fail pass", "not reproduced"),
+        ("pass/fail pass", "fail/fail fail", "not reproduced"),
+        ("pass/fail pass pass pass", "fail/hang hang hang hang", "worse"),
+        ("fail/fail fail", "pass/pass pass", "newly passing"),
+        ("fail/pass pass", "pass/pass pass", "not reproduced"),
+        ("fail/fail pass", "pass/pass pass", "not reproduced"),
     ],
 )  # fmt: skip
 def test_verdicts(stock: str, patched: str, verdict: str) -> None:
-    assert compare.Difference("test", Outcome(stock), Outcome(patched)).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("stock", "patched", "stock_alone", "patched_alone", "verdict"),
-    [
-        ("pass", "fail", "pass pass", "pass pass", "not reproduced"),
-        ("pass", "fail", "pass pass pass pass", "fail fail fail fail", "worse"),
-        ("pass", "fail", "pass pass pass pass pass", "fail pass fail fail fail", "worse"),
-        ("pass", "fail", "pass pass pass pass", "fail pass fail pass", "not reproduced"),
-        ("pass", "fail", "fail pass", "fail fail", "not reproduced"),
-        ("pass", "fail", "fail pass pass pass", "hang hang hang hang", "worse"),
-        ("fail", "pass", "fail fail", "pass pass", "newly passing"),
-        ("fail", "pass", "pass pass", "pass pass", "not reproduced"),
-        ("fail", "pass", "fail pass", "pass pass", "not reproduced"),
-    ],
-)
-def test_what_differs_is_believed_only_if_it_does_alone(stock, patched, stock_alone, patched_alone, verdict) -> None:
-    alone = ([Outcome(outcome) for outcome in outcomes.split()] for outcomes in (stock_alone, patched_alone))
-    assert compare.Difference("test", Outcome(stock), Outcome(patched), *alone).verdict == verdict
+    (before, _, before_alone), (after, _, after_alone) = (each.partition("/") for each in (stock, patched))
+    alone = ([Outcome(each) for each in side.split()] for side in (before_alone, after_alone))
+    assert compare.Difference("test", Outcome(before), Outcome(after), *alone).verdict == verdict
 
 
 def test_tests_that_only_one_run_knows_are_missing_in_the_other() -> None:
@@ -549,27 +446,34 @@ def test_tests_that_only_one_run_knows_are_missing_in_the_other() -> None:
     assert found == [("gone", "pass", "missing"), ("new", "missing", "pass")]
 
 
-def test_goals_of_a_suite() -> None:
-    run = Run(True, {}, {"patches": []})
-    assert compare.faults(Suite("goals", (), applied=("communicate", "wait")), run) == [
-        "patch communicate is not applied at the end",
-        "patch wait is not applied at the end",
-        "no exchange went through fastio: the patched run tested the stock code",
-    ]
-    suite = Suite("goals", (), at_most=1, never_hang=("communicate",))
-    status: dict[str, Any] = {"patches": []}
-    run = Run(True, {"a.test_communicate_epipe": Outcome("hang"), "b": Outcome("skip")}, status, exchanges=1)
-    assert compare.faults(suite, run) == ["a.test_communicate_epipe hangs when patched"]
-    assert compare.faults(suite, run, {"a.test_communicate_epipe"}) == []
-    few = Suite("goals", (), at_least=2)
-    assert compare.faults(few, run) == ["0 tests pass when patched, at least 2 must"]
-    run.tests = {"a": Outcome("fail"), "b": Outcome("error")}
-    assert compare.faults(suite, run) == ["2 tests do not pass when patched, at most 1 may"]
+HANG = "a.test_communicate_epipe"
+
+
+@pytest.mark.parametrize(
+    ("goals", "tests", "alone", "faults"),
+    [
+        ({"applied": ("communicate",)}, {}, "", ["patch communicate is not applied at the end"]),
+        ({"taken": ("wait",)}, {}, "", ["patch wait took no call: the patched run tested the stock code"]),
+        ({"taken": ("communicate",)}, {}, "", []),
+        ({"at_least": 2}, {"a": "pass", "b": "skip"}, "", ["1 tests pass when patched, at least 2 must"]),
+        ({"at_most": 1}, {"a": "fail", "b": "error"}, "fail", ["2 tests do not pass when patched, at most 1 may"]),
+        ({"at_most": 1}, {"a": "fail", "b": "error"}, "pass", []),
+        ({"at_most": 1}, {"a": "fail", "b": "skip"}, "", []),
+        ({"at_most": 1}, {"a": "fail", "chance": "fail"}, "", []),
+        ({"never_hang": ("communicate",)}, {HANG: "hang"}, "hang", [f"{HANG} hangs when patched"]),
+        ({"never_hang": ("communicate",)}, {HANG: "hang"}, "fail", []),
+        ({"never_hang": ("wait",)}, {HANG: "hang"}, "", []),
+    ],
+)  # fmt: skip
+def test_goals_of_a_suite(goals, tests, alone, faults) -> None:
+    run = Run(True, {test: Outcome(each) for test, each in tests.items()}, {"patches": []}, Counter(communicate=1))
+    found = compare.faults(Suite("goals", (), **goals), run, lambda _of_other, _test: Outcome(alone), {"chance"})
+    assert found == faults
 
 
 def test_what_is_reported() -> None:
     stock = Run(False, {"m.C.test_a": Outcome("pass"), "m.C.test_b": Outcome("fail", detail="1\nAssertionError: b|c")})
-    patched = Run(True, {"m.C.test_a": Outcome("hang", detail="a stack"), "m.C.test_b": Outcome("pass")}, None, 1)
+    patched = Run(True, {"m.C.test_a": Outcome("hang", detail="a stack"), "m.C.test_b": Outcome("pass")})
     suite, found = SUITES["cpython-green"], compare.differences(stock, patched)
     comparison = compare.Comparison(suite, "patched", stock, patched, found)
     text = "\n".join(report.lines([comparison]))

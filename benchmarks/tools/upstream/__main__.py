@@ -9,19 +9,19 @@ import argparse
 import dataclasses
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
 
+from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.tools.pythons import Unavailable
 from fastio import terminal
 from fastio.arguments import Parser
 
-from . import report
+from . import environment, report
 from .compare import Comparison
-from .runner import Run, Runner, Runners
-from .sides import Sides
-from .sources import Unavailable
+from .runner import Runner
+from .sides import Side, Sides
 from .suites import SUITES, Suite
 from .terminal import Screen
 
@@ -43,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         suites = [dataclasses.replace(suite, at_least=0) for suite in suites]
     screen = Screen()
     with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch:
-        runner = Runners(Path(scratch), options.limit, match=options.match)
-        comparisons = run_all(runner, suites, options.jobs, screen)
+        comparisons = compared(suites, Path(scratch), options.limit, options.match, options.jobs, screen)
     for line in report.lines(comparisons):
         screen.say(line)
     if all(comparison.unavailable for comparison in comparisons):
@@ -74,37 +73,36 @@ def count(text: str) -> int:
     return value
 
 
-@dataclass(frozen=True)
-class Side:
-    name: str
-    patched: bool
+def compared(
+    suites: Sequence[Suite], scratch: Path, limit: float, match: str, jobs: int, screen: Screen
+) -> list[Comparison]:
+    """Run the suites, those that bear it side by side, and then run again alone what looks worse.
 
+    :param scratch: where the environments are made that they run in
+    """
 
-@dataclass(frozen=True)
-class Runs:
-    """Runs these suites, stock and patched."""
-
-    runner: Runner
-    suites: Mapping[str, Suite]
-
-    def suite(self, name: str, side: Side) -> Suite:
-        return self.suites[name]
-
-    def missing(self, name: str, side: Side) -> str:
+    def missing(suite: Suite) -> str:
         try:
-            self.suites[name].find()
+            suite.find()
         except Unavailable as error:
             return str(error)
+        runner(suite)
         return ""
 
-    def run(self, name: str, side: Side, **options: Any) -> Run:
-        return self.runner.run(self.suites[name], side.patched, **options)
+    def runner(suite: Suite) -> Runner:
+        return Runner(python(suite.environment), limit, match)
 
+    @cache
+    def python(name: str) -> Path:
+        return environment.create(
+            scratch / (name or "current"), ENVIRONMENTS[name].python() if name else sys.executable
+        )
 
-def run_all(runner: Runner, suites: Sequence[Suite], jobs: int, screen: Screen) -> list[Comparison]:
-    """Run the suites, those that bear it side by side, and then run again alone what looks worse."""
-    runs = Runs(runner, {suite.name: suite for suite in suites})
-    return Sides(runs, screen, jobs).compare(list(runs.suites), Side("stock", False), [Side("patched", True)])
+    named = {suite.name: suite for suite in suites}
+    stock, patched = (
+        Side(name, name == "patched", named.__getitem__, runner, missing) for name in ("stock", "patched")
+    )
+    return Sides(screen, jobs).compare(list(named), stock, [patched])
 
 
 if __name__ == "__main__":

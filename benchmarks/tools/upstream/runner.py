@@ -9,22 +9,17 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, TextIO
 
-from benchmarks.backends.glance_environments import ENVIRONMENTS
-
-from . import environment
 from .sources import linked
 from .suites import Suite
-from .worker import DUMP_SIGNAL
+from .worker import DUMP_SIGNAL, ENDS
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -46,15 +41,12 @@ BARREN = 2
 #: Characters of an event. The longest one names all tests of a suite.
 LONGEST_EVENT = 16 << 20
 
-#: What a worker may say of a test.
-ENDS = ("pass", "xfail", "skip", "xpass", "fail", "error")
-
 #: What faulthandler writes first when a test's time is up.
 _TIMED_OUT = "Timeout ("
 
 
 class SuiteError(Exception):
-    """A worker ended without running any test, or said nothing for too long; the message holds the end of its log."""
+    """A worker ended without running any test, or wrote what is no event; the message holds the end of its log."""
 
 
 @dataclass
@@ -75,10 +67,8 @@ class Run:
     tests: dict[str, Outcome] = field(default_factory=dict)
     #: ``fastio.status()`` at the end, of a patched run
     status: dict[str, Any] | None = None
-    #: exchanges by all workers, up to the last test that ended
-    exchanges: int = 0
-    #: calls that the suite's patches took, likewise, by their names
-    taken: dict[str, int] = field(default_factory=dict)
+    #: calls that the suite's patches took in all workers, up to the last test that ended
+    taken: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def counts(self) -> dict[str, int]:
@@ -110,20 +100,17 @@ class Launcher:
         process.send_signal(number)
 
 
+@dataclass
 class Runner:
     """Runs suites with one interpreter and one limit per test."""
 
-    def __init__(self, python: Path, limit: float, match: str = "", launcher: Launcher | None = None) -> None:
-        """
-        :param python: the interpreter of :func:`benchmarks.tools.upstream.environment.create`
-        :param limit: seconds that a test may take
-        :param match: run only tests with this in their id
-        :param launcher: starts the workers
-        """
-        self._python = python
-        self._limit = limit
-        self._match = match
-        self._launcher = launcher or Launcher()
+    #: of :func:`benchmarks.tools.upstream.environment.create`
+    python: Path
+    #: seconds that a test may take
+    limit: float
+    #: only tests with this in their id are run
+    match: str = ""
+    launcher: Launcher = field(default_factory=Launcher)
 
     def run(
         self,
@@ -141,139 +128,97 @@ class Runner:
         """
         directory = suite.find()
         run = Run(patched)
-        limit = self._limit * slack
         started = time.monotonic()
         barren = 0
+        job = {
+            "pytest": suite.arguments(), "prelude": suite.prelude, "path": [str(directory)] if directory else [],
+            "patched": patched, "constants": suite.constants, "taken": suite.taken, "limit": self.limit * slack,
+            "load_limit": LOAD_LIMIT, "match": self.match, "only": None if only is None else list(only),
+        }  # fmt: skip
         while True:
+            before = len(run.tests)
             with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
-                worker = _Worker(Path(scratch), limit, self._launcher)
-                job = {
-                    "modules": suite.modules, "pytest": suite.pytest,
-                    "prelude": suite.prelude, "path": [str(directory)] if directory else [], "patched": patched,
-                    "constants": suite.constants, "taken": suite.taken, "limit": limit, "load_limit": LOAD_LIMIT,
-                    "match": self._match, "only": None if only is None else list(only), "done": list(run.tests),
-                }  # fmt: skip
-                before = len(run.tests)
-                finished = worker.run(self._python, job, directory, suite.env, run, progress)
-                if finished:
-                    break
-                barren = barren + 1 if len(run.tests) == before else 0
-                if barren == BARREN:
-                    raise SuiteError(f"{suite.name} ({'patched' if patched else 'stock'}): {worker.log_end()}")
+                finished, log = self._work(Path(scratch), suite, directory, job, run, progress)
+            if finished:
+                break
+            barren = barren + 1 if len(run.tests) == before else 0
+            if barren == BARREN:
+                raise SuiteError(f"{suite.name} ({'patched' if patched else 'stock'}): {log}")
         for test in only or ():
             run.tests.setdefault(test, Outcome("missing"))
         run.seconds = time.monotonic() - started
         return run
 
-
-class Runners(Runner):
-    """One runner for each environment that the suites want, made when the first of them is run."""
-
-    def __init__(self, directory: Path, limit: float, match: str = "") -> None:
-        """
-        :param directory: where the environments are made
-        """
-        self._directory = directory
-        self._options = (limit, match)
-        self._lock = threading.Lock()
-        self._runners: dict[str, Runner] = {}
-
-    def run(self, suite: Suite, *arguments: Any, **options: Any) -> Run:
-        name = suite.environment
-        with self._lock:
-            if name not in self._runners:
-                base = ENVIRONMENTS[name].python() if name else sys.executable
-                python = environment.create(self._directory / (name or "current"), base)
-                self._runners[name] = Runner(python, *self._options)
-        return self._runners[name].run(suite, *arguments, **options)
-
-
-class _Worker:
-    """One worker process and its files."""
-
-    def __init__(self, scratch: Path, limit: float, launcher: Launcher) -> None:
-        self._scratch = scratch
-        self._limit = limit
-        self._launcher = launcher
-        self._events = scratch / "events"
-        self._trace = scratch / "trace"
-        self._log = scratch / "log"
-        self._word = secrets.token_hex(16)
-
-    def run(
-        self, python: Path, job: dict[str, Any], directory: Path | None, env: dict[str, str], run: Run,
-        progress: Progress,
-    ) -> bool:  # fmt: skip
-        """Run the job, adding to ``run``; return whether the worker came to its end."""
-        cwd, temporary = self._scratch / "cwd", self._scratch / "tmp"
+    def _work(
+        self, scratch: Path, suite: Suite, directory: Path | None, job: dict[str, Any], run: Run, progress: Progress
+    ) -> tuple[bool, str]:  # fmt: skip
+        """Have one worker go on with a run; returns whether it came to its end, and the end of its log."""
+        cwd, temporary, events, trace = (scratch / name for name in ("cwd", "tmp", "events", "trace"))
         for own in (cwd, temporary):
             own.mkdir()
-        for own in (self._events, self._trace):
+        for own in (events, trace):
             own.touch()
-        if directory and job["pytest"]:
+        if directory and suite.pytest:
             # pytest collects what is there, and a test's id may have its file's path: it is to be the same in each run.
             place = directory
         else:
             # Tests write where they run: those of glance a log, for one. In a sandbox, all other places are read-only.
             place = linked(cwd, {each.name: each for each in directory.iterdir()} if directory else {})
-        with open(self._log, "wb") as log:
-            process = self._launcher.start(
-                [str(python), str(WORKER)], place,
-                {**_without_proxies(clean_environment()), "TMPDIR": str(temporary), **env},
-                readable=[directory] if directory else [],
-                writable=[cwd, temporary, self._events, self._trace],
+        # Where there is a proxy tests would ask it for the servers that they start on this machine, or make up.
+        env = {name: value for name, value in clean_environment().items() if not name.lower().endswith("_proxy")}
+        word = secrets.token_hex(16)
+        with open(scratch / "log", "wb") as log:
+            process = self.launcher.start(
+                [str(self.python), str(WORKER)], place, {**env, "TMPDIR": str(temporary), **suite.env},
+                readable=[directory] if directory else [], writable=[cwd, temporary, events, trace],
                 stdin=subprocess.PIPE, stdout=log, stderr=log,
             )  # fmt: skip
-        told = {**job, "events": str(self._events), "trace": str(self._trace), "word": self._word}
+        job = {**job, "done": list(run.tests), "events": str(events), "trace": str(trace), "word": word}
         try:
             assert process.stdin is not None
             # One that has ended before it has read says why in its log.
             with contextlib.suppress(OSError), process.stdin:
-                process.stdin.write(json.dumps(told).encode())
-            return self._follow(process, run, progress)
+                process.stdin.write(json.dumps(job).encode())
+            with open(events, encoding="utf-8", errors="replace") as file:
+                finished = self._follow(process, _Events(file, word, run), job["limit"], trace, progress)
         finally:
             # Also what the tests left running in the worker's session.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        return finished, _tail(scratch / "log", 3000) + _tail(trace, 3000)
 
-    def _follow(self, process: subprocess.Popen[bytes], run: Run, progress: Progress) -> bool:
-        """Add what the worker does to ``run``; returns whether it came to its end.
+    def _follow(
+        self, process: subprocess.Popen[bytes], events: "_Events", limit: float, trace: Path, progress: Progress
+    ) -> bool:
+        """Take a worker's events; returns whether it came to its end.
 
         :raises SuiteError: if what it writes is no sequence of events
         """
-        events = _Events(self._word, len(run.tests))
-        dumped = killed = False
-        with open(self._events, encoding="utf-8", errors="replace") as file:
-            while True:
-                ended = process.poll() is not None
-                while events.read(file, run):
-                    dumped = False
-                    progress(len(run.tests), events.total)
-                if ended:
-                    break
-                quiet = time.monotonic() - events.since
-                if not dumped and events.running and quiet > self._limit - LEAD:
-                    dumped = True
-                    self._launcher.signal(process, DUMP_SIGNAL)
-                if not killed and quiet > (LOAD_LIMIT if events.chosen is None else self._limit) + GRACE:
-                    killed = True
-                    process.kill()
-                time.sleep(LOOK)
-        run.exchanges += events.exchanges
-        for name, calls in events.taken.items():
-            run.taken[name] = run.taken.get(name, 0) + calls
+        tests = events.run.tests
+        since, dumped = time.monotonic(), False
+        while True:
+            ended = process.poll() is not None
+            while events.read():
+                since, dumped = time.monotonic(), False
+                progress(len(tests), events.total)
+            if ended:
+                break
+            quiet = time.monotonic() - since
+            if not dumped and events.running and quiet > limit - LEAD:
+                dumped = True
+                self.launcher.signal(process, DUMP_SIGNAL)
+            if quiet > (LOAD_LIMIT if events.chosen is None else limit) + GRACE:
+                process.kill()
+            time.sleep(LOOK)
         if events.running:
-            trace = _tail(self._trace, 12_000)
-            hung = killed or _TIMED_OUT in trace
-            detail = f"exit status {process.returncode}\n{trace}"
-            seconds = time.monotonic() - events.since
-            run.tests[events.running] = Outcome("hang" if hung else "crash", seconds, detail)
-            progress(len(run.tests), events.total)
+            text = _tail(trace, 12_000)
+            quiet = time.monotonic() - since
+            word = "hang" if quiet > limit + GRACE or _TIMED_OUT in text else "crash"
+            tests[events.running] = Outcome(word, quiet, f"exit status {process.returncode}\n{text}")
+            progress(len(tests), events.total)
+        events.run.taken.update(events.taken)
         return events.finished
-
-    def log_end(self) -> str:
-        return _tail(self._log, 3000) + _tail(self._trace, 3000)
 
 
 def _tail(path: Path, characters: int) -> str:
@@ -286,93 +231,74 @@ def _tail(path: Path, characters: int) -> str:
 class _Events:
     """What a worker writes: the tests that it has chosen, then the start and the end of each, then its own end.
 
-    All of it may have been written by the code that is tested, so it is checked, and it is no more than the tests need.
+    All of it may have been written by the code that is tested, so it is checked, and each test has one end only.
     """
 
-    #: event -> its fields, and of which type each is
-    FIELDS: ClassVar[dict[str, dict[str, Any]]] = {
-        "loaded": {"chosen": list},
-        "start": {"id": str},
-        "end": {"id": str, "outcome": str, "seconds": (int, float), "detail": str, "exchanges": int, "taken": dict},
-        "finish": {"status": (dict, type(None))},
-    }
-
-    def __init__(self, word: str, done: int) -> None:
+    def __init__(self, file: TextIO, word: str, run: Run) -> None:
         """
         :param word: that each line begins with
-        :param done: tests that other workers have run
+        :param run: that the outcomes are added to
         """
+        self._file = file
         self._word = word + " "
-        self._left = 1
-        self.total = done
+        self.run = run
+        self.total = len(run.tests)
         #: those that have not ended; None until they are known
         self.chosen: set[str] | None = None
         self.running = ""
         self.finished = False
-        #: when the last event came
-        self.since = time.monotonic()
-        self.exchanges = 0
         self.taken: dict[str, int] = {}
 
-    def read(self, file: TextIO, run: Run) -> bool:
+    def read(self) -> bool:
         """Take the next event, if its line is complete; returns whether there was one.
 
-        :raises SuiteError: if it is none
+        :raises SuiteError: if it is none, or not due
         """
-        position = file.tell()
-        line = file.readline(LONGEST_EVENT)
+        position = self._file.tell()
+        line = self._file.readline(LONGEST_EVENT)
         if len(line) == LONGEST_EVENT:
             raise SuiteError(f"a worker wrote an event of more than {LONGEST_EVENT} characters")
         if not line.endswith("\n"):
-            file.seek(position)
+            self._file.seek(position)
             return False
-        self._left -= 1
+        text = line.removeprefix(self._word)
         try:
-            if self._left < 0 or self.finished or not line.startswith(self._word):
-                raise ValueError("not by the worker" if self._left >= 0 else "more than its tests need")
-            event = json.loads(line.removeprefix(self._word))
-            fields = self.FIELDS[event["event"]]
-            if not all(isinstance(event[name], kind) for name, kind in fields.items()):
-                raise TypeError(f"not {fields}")
-            getattr(self, f"_{event['event']}")(event, run)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            shown = line.removeprefix(self._word)[:200]
-            raise SuiteError(f"a worker wrote what is no event: {type(error).__name__}: {error}: {shown!r}") from None
-        self.since = time.monotonic()
+            due = text != line and not self.finished and self._take(json.loads(text))
+        except (ValueError, RecursionError):
+            due = False
+        if not due:
+            raise SuiteError(f"a worker wrote what is no event: {text[:200]!r}")
         return True
 
-    def _loaded(self, event: dict[str, Any], run: Run) -> None:
-        names = event["chosen"]
-        if not all(isinstance(name, str) and name.isprintable() for name in names):
-            raise ValueError("a test's name is no line of text")
-        self.chosen = set(names)
-        self.total += len(names)
-        # Fixtures of modules and classes end as well.
-        self._left = 4 * len(names) + 1000
+    def _take(self, event: Any) -> bool:
+        """Take an event; returns whether it was due."""
+        left = self.chosen or set()
+        match event:
+            case ["loaded", [*names]] if self.chosen is None and all(map(_is_name, names)):
+                self.chosen = set(names)
+                self.total += len(self.chosen)
+            case ["start", test] if not self.running and _is_name(test) and test in left:
+                self.running = test
+            case ["end", test, outcome, float(seconds), str(detail), dict() as taken] if (
+                _is_name(test)
+                and test in left
+                and self.running in ("", test)
+                and outcome in ENDS
+                and all(isinstance(calls, int) for calls in taken.values())
+            ):
+                left.discard(test)
+                self.running = ""
+                self.run.tests[test] = Outcome(outcome, seconds, detail)
+                self.taken = taken
+            case ["finish", dict() | None as status] if self.chosen is not None and not left:
+                self.run.status, self.finished = status, True
+            case _:
+                return False
+        return True
 
-    def _start(self, event: dict[str, Any], run: Run) -> None:
-        if self.running or event["id"] not in (self.chosen or ()):
-            raise ValueError("this test was not to start")
-        self.running = event["id"]
 
-    def _end(self, event: dict[str, Any], run: Run) -> None:
-        test = event["id"]
-        if self.chosen is None or event["outcome"] not in ENDS or not test.isprintable():
-            raise ValueError("no end of a test")
-        if test in run.tests and test not in self.chosen and not test.endswith(")"):
-            raise ValueError("this test has ended before")
-        if not all(isinstance(calls, int) for calls in event["taken"].values()):
-            raise TypeError("no numbers of calls")
-        self.running = "" if self.running == test else self.running
-        self.chosen.discard(test)
-        run.tests[test] = Outcome(event["outcome"], event["seconds"], event["detail"])
-        self.exchanges = max(self.exchanges, event["exchanges"])
-        self.taken = {name: max(calls, self.taken.get(name, 0)) for name, calls in event["taken"].items()}
-
-    def _finish(self, event: dict[str, Any], run: Run) -> None:
-        if self.running or self.chosen is None or self.chosen:
-            raise ValueError("not all tests have ended")
-        run.status, self.finished = event["status"], True
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name.isprintable()
 
 
 def clean_environment() -> dict[str, str]:
@@ -382,8 +308,3 @@ def clean_environment() -> dict[str, str]:
     """
     kept = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
     return {name: value for name, value in os.environ.items() if name in kept or not name.startswith("PYTHON")}
-
-
-def _without_proxies(env: dict[str, str]) -> dict[str, str]:
-    """Where there is a proxy tests would ask it for the servers that they start on this machine, or make up."""
-    return {name: value for name, value in env.items() if not name.lower().endswith("_proxy")}

@@ -1,52 +1,48 @@
 """Runs suites on several sides. The first one is stock, and each other side is compared with it test by test."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.tools.pythons import Unavailable
 
 from . import compare
 from .compare import SLACK, Comparison, Difference
-from .runner import Outcome, Run, SuiteError
-from .sources import Unavailable
+from .runner import Outcome, Run, Runner, SuiteError
 from .suites import Suite
 from .terminal import Screen
 
 
-class Side(Protocol):
+@dataclass(frozen=True)
+class Side:
     """Stock, or what is compared with it."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    #: whether fastio patches the processes that run there
+    patched: bool
+    #: a suite as it runs there, by its name
+    suite: Callable[[str], Suite]
+    #: what runs a suite there
+    runner: Callable[[Suite], Runner]
+    #: why a suite cannot be run there; empty if it can
+    missing: Callable[[Suite], str]
 
-    @property
-    def patched(self) -> bool:
-        """Whether fastio patches the processes that run there."""
-
-
-class Runs(Protocol):
-    """How suites are run on sides."""
-
-    def suite(self, name: str, side: Any) -> Suite: ...
-
-    def missing(self, name: str, side: Any) -> str:
-        """Why the suite cannot be run there; empty if it can."""
-
-    def run(self, name: str, side: Any, **options: Any) -> Run: ...
+    def run(self, name: str, **options: Any) -> Run:
+        suite = self.suite(name)
+        return self.runner(suite).run(suite, self.patched, **options)
 
 
 class Sides:
     """Runs suites and compares."""
 
-    def __init__(
-        self, runs: Runs, screen: Screen, jobs: int, *, most: int | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, screen: Screen, jobs: int, *, most: int | None = None) -> None:
         """
         :param jobs: suites that run side by side, of those that bear it
         :param most: how many differences of a suite are run again alone, those that look worse first, the others as
             well; by default all of those that look worse. The rest is believed
         """
-        self._runs = runs
         self._screen = screen
         self._jobs = jobs
         self._most = most
@@ -60,24 +56,35 @@ class Sides:
 
         :param whole: whether all tests are run, so that the suites' own goals can be asked for
         """
-        reasons = {name: self._runs.missing(name, stock) for name in names}
+        reasons = {name: stock.missing(stock.suite(name)) for name in names}
         ran = self._run_all([name for name in names if not reasons[name]], [stock, *others])
         found = []
         for name in names:
             for other in others:
-                comparison = Comparison(self._runs.suite(name, other), other.name, unavailable=reasons[name])
+                comparison = Comparison(other.suite(name), other.name, unavailable=reasons[name])
                 if not reasons[name]:
                     self._compare(comparison, stock, other, ran, whole)
                 found.append(comparison)
         return found
 
     def _run_all(self, names: Sequence[str], sides: Sequence[Side]) -> dict[tuple[str, str], Run | str]:
+        """The runs, or why there is none, by suite and side."""
         jobs = [(name, side) for name in names for side in sides]
-        alone = [job for job in jobs if self._runs.suite(*job).exclusive]
+        alone = [(name, side) for name, side in jobs if side.suite(name).exclusive]
         found: dict[tuple[str, str], Run | str] = {}
 
         def run(job: tuple[str, Side]) -> None:
-            found[job[0], job[1].name] = self._run(*job)
+            name, side = job
+
+            def progress(done: int, total: int) -> None:
+                if self._stop.is_set():
+                    raise KeyboardInterrupt
+                self._screen.progress(f"{name} {side.name}", done, total)
+
+            try:
+                found[name, side.name] = side.run(name, progress=progress)
+            except (SuiteError, Unavailable) as error:
+                found[name, side.name] = str(error)
 
         with ThreadPoolExecutor(self._jobs) as pool:
             try:
@@ -89,19 +96,6 @@ class Sides:
         for job in alone:
             run(job)
         return found
-
-    def _run(self, name: str, side: Side) -> Run | str:
-        """The run, or why there is none."""
-
-        def progress(done: int, total: int) -> None:
-            if self._stop.is_set():
-                raise KeyboardInterrupt
-            self._screen.progress(f"{name} {side.name}", done, total)
-
-        try:
-            return self._runs.run(name, side, progress=progress)
-        except (SuiteError, Unavailable) as error:
-            return str(error)
 
     def _compare(
         self, comparison: Comparison, stock: Side, other: Side, ran: dict[tuple[str, str], Run | str], whole: bool
@@ -121,15 +115,16 @@ class Sides:
             side = other if of_other else stock
             self._screen.say(f"again {side.name}: {test}")
             try:
-                return self._runs.run(name, side, only=[test], slack=SLACK).tests[test]
+                return side.run(name, only=[test], slack=SLACK).tests[test]
             except SuiteError as error:
                 return Outcome("crash", detail=str(error))
 
-        comparison.differences = compare.differences(before, after)
-        for difference in self._doubted(comparison.differences):
+        found = comparison.differences = compare.differences(before, after)
+        for difference in self._doubted(found):
             compare.confirm(alone, difference)
         if other.patched and whole:
-            comparison.faults += compare.faults(comparison.suite, after, compare.by_chance(alone, comparison))
+            chance = {each.test for each in found if each.verdict == "not reproduced"}
+            comparison.faults += compare.faults(comparison.suite, after, alone, chance)
 
     def _doubted(self, found: Sequence[Difference]) -> list[Difference]:
         """The differences that are looked at again, those that look worse first."""

@@ -5,17 +5,27 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.tools.pythons import Unavailable
 
-from .sources import Unavailable, data_of, fetch, linked
+from .sources import data_of, fetch, linked
 
 #: Holds unpacked sdists between runs; the directory is ignored by git.
 CACHE = Path(__file__).resolve().parents[3] / "build" / "upstream"
+
+
+#: For pytest: no settings of a directory above.
+_ALONE = ("-c/dev/null", "--rootdir=.")
+#: For pytest: run what unittest would, which has test cases only, takes no output and no warnings, and imports plainly.
+_AS_UNITTEST = (
+    *_ALONE, "-opython_classes=", "-opython_functions=", "--capture=no", "-pno:logging", "-pno:warnings",
+    "-pno:threadexception", "-pno:unraisableexception", "--import-mode=append", "--assert=plain", "--pyargs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Suite:
     #: what comes before ``fastio.patch()``: nothing, ``"monkey_patch"``, or the name of a module to import
     prelude: str = ""
     env: dict[str, str] = field(default_factory=dict)
-    #: arguments with which pytest finds and runs the tests: those need its fixtures, or are bare functions
+    #: arguments with which pytest finds the tests, instead of the modules; it runs where they are
     pytest: tuple[str, ...] = ()
     #: whether the tests hold times so short that nothing else may run beside them
     exclusive: bool = False
@@ -46,41 +56,38 @@ class Suite:
     at_most: int | None = None
     #: parts of names of tests that may not hang when patched
     never_hang: tuple[str, ...] = ()
-    #: finds what the suite needs. If it returns a directory, that is first on the path, and the tests run in a fresh
-    #: one with links to what is in it; those that pytest finds run in it
-    find: Callable[[], Path | None] = lambda: None
+    #: modules that must be there
+    needs: tuple[str, ...] = ()
+    #: finds what else the suite needs. If it returns a directory, that is first on the path, and the tests run in a
+    #: fresh one with links to what is in it
+    place: Callable[[], Path | None] = lambda: None
     #: an environment of :mod:`benchmarks.backends.glance_environments` whose Python runs it, instead of this one
     environment: str = ""
-    #: whether something must have gone through a child process's pipes
-    exchanges: bool = True
+
+    def arguments(self) -> tuple[str, ...]:
+        """Those of pytest."""
+        return self.pytest or (*_AS_UNITTEST, *self.modules)
+
+    def find(self) -> Path | None:
+        """The directory that ``place`` finds.
+
+        :raises Unavailable: if something that the suite needs is not there
+        """
+        for module in self.needs:
+            try:
+                found = importlib.util.find_spec(module)
+            except ModuleNotFoundError:
+                found = None
+            if found is None:
+                apart = "; distributions package it apart (Debian: libpython3-testsuite)" * module.startswith("test.")
+                raise Unavailable(f"{module} is not installed for {sys.executable}{apart}")
+        return self.place()
 
 
 #: Tests of openstacksdk that images and objects go through.
 _OF_TRANSFERS = re.compile(
     r"\.unit\.(?:image\..*|object_store\..*|cloud\.test_(?:image|object).*|test_(?:proxy|resource|utils).*)$"
 )
-
-
-def need(*modules: str) -> None:
-    """Raise :class:`Unavailable` unless the modules can be imported."""
-    for module in modules:
-        try:
-            found = importlib.util.find_spec(module)
-        except ModuleNotFoundError:
-            found = None
-        if found is None:
-            apart = "; distributions package it apart (Debian: libpython3-testsuite)" * module.startswith("test.")
-            raise Unavailable(f"{module} is not installed for {sys.executable}{apart}")
-
-
-def needing(*modules: str, place: Callable[[], Path | None] = lambda: None) -> Callable[[], Path | None]:
-    """What finds the place of a suite that needs these modules."""
-
-    def find() -> Path | None:
-        need(*modules)
-        return place()
-
-    return find
 
 
 def tests_in_sdist(project: str, package: str, *others: str) -> Path:
@@ -103,61 +110,23 @@ def tests_of(folder: Path) -> tuple[str, ...]:
     return tuple(name for name in names if folder.name != "openstack" or _OF_TRANSFERS.search(name))
 
 
-def find_data(package: str, project: str) -> Callable[[], Path]:
-    """What finds a directory from which the tests of an installed package find their data."""
+def find_data(package: str, environment: str = "") -> Callable[[], Path]:
+    """What finds a directory from which the tests of an installed package, or of an environment's, find their data."""
 
     def find() -> Path:
-        found = importlib.util.find_spec(package)
-        assert found is not None and found.origin is not None
-        return linked(CACHE / f"{project}-{importlib.metadata.version(project)}", data_of(Path(found.origin).parent))
-
-    return find
-
-
-def find_glance_tests(name: str) -> Callable[[], Path]:
-    """What finds a directory from which the tests of an environment's glance find their data."""
-
-    def find() -> Path:
-        reason = ENVIRONMENTS[name].missing()
+        reason = ENVIRONMENTS[environment].missing() if environment else ""
         if reason:
             raise Unavailable(reason)
-        code = "import importlib.util as u; print(u.find_spec('glance').submodule_search_locations[0])"
-        python = ENVIRONMENTS[name].python()
+        python = ENVIRONMENTS[environment].python() if environment else sys.executable
+        code = f"import importlib.util as u; print(u.find_spec({package!r}).submodule_search_locations[0])"
         folder = subprocess.check_output([python, "-c", code], timeout=60, stdin=subprocess.DEVNULL, text=True)
-        return linked(CACHE / name, data_of(Path(folder.strip())))
+        return linked(CACHE / (environment or package), data_of(Path(folder.strip())))
 
     return find
 
 
 #: What the suites of the clients import.
 _UNIT_TESTS = ("ddt", "fixtures", "requests_mock", "testscenarios", "testtools")
-_CPYTHON = ("test.test_subprocess", "test.test_popen", "test.support")
-_OSLO = needing("oslo_concurrency.tests.unit.test_processutils", "oslotest", "fixtures", "eventlet")
-_GLANCE_STORE = needing(
-    "glance_store", "oslotest", *_UNIT_TESTS, "boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware",
-    place=find_data("glance_store", "glance_store"),
-)  # fmt: skip
-_GLANCECLIENT = needing("glanceclient.tests.unit.test_http", *_UNIT_TESTS)
-_OPENSTACKSDK = needing(
-    "openstack.tests.unit.base", *_UNIT_TESTS, "oslotest", place=find_data("openstack", "openstacksdk")
-)
-_OPENSTACKCLIENT = needing("openstackclient.tests.unit.utils", *_UNIT_TESTS)
-_SWIFTCLIENT = needing(
-    "swiftclient", "keystoneauth1", "requests_mock", "testtools",
-    place=lambda: tests_in_sdist("python-swiftclient", "test"),
-)  # fmt: skip
-# With upstream's settings of pytest: warnings are errors in urllib3's tests.
-_URLLIB3 = needing(
-    "urllib3", "h2", "httpx", "hypercorn", "pytest_timeout", "quart_trio", "trustme",
-    place=lambda: tests_in_sdist("urllib3", "test", "dummyserver", "pyproject.toml"),
-)  # fmt: skip
-_REQUESTS = needing(
-    "requests", "httpbin", "pytest_httpbin", "pytest_mock", "socks", "trustme",
-    place=lambda: tests_in_sdist("requests", "tests", "pyproject.toml", "requirements-dev.txt"),
-)  # fmt: skip
-_EVENTLET = needing("eventlet", "pytest", place=lambda: tests_in_sdist("eventlet", "tests"))
-
-GREEN = ("green_communicate", "green_wait", "green_pipe")
 CPYTHON = ("test.test_subprocess", "test.test_popen")
 EVENTLET = tuple(
     f"tests.{name}_test"
@@ -166,13 +135,7 @@ EVENTLET = tuple(
         "wsgi", "websocket",
     )
 )  # fmt: skip
-#: For pytest: no settings of a directory above, and names from here on.
-_ALONE = ("-c", "/dev/null", "--rootdir", ".")
-#: How the suites run that do so natively and green: the end of their names, and what comes first.
-_MODES = (("native", ""), ("green", "monkey_patch"))
 OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
-GLANCECLIENT = packaged_tests("glanceclient")
-OPENSTACKSDK = packaged_tests("openstack")
 #: Tests of openstackclient that images and objects go through.
 OPENSTACKCLIENT = tuple(
     name for name in packaged_tests("openstackclient") if re.search(r"\.unit\.(?:api|image|object)\.", name)
@@ -194,14 +157,6 @@ URLLIB3 = (
 REQUESTS = (
     "tests", "--ignore=tests/test_testserver.py", "-knot TestTimeout", "-ppytest_httpbin.plugin", "-ppytest_mock",
 )  # fmt: skip
-#: fastio's patches of urllib3
-UPLOADS = ("urllib3_blocks", "urllib3_sendfile")
-STORES = packaged_tests("glance_store")
-#: those of fastio's patches of glance_store that its unit tests run through
-STORE_PATCHES = (
-    "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "image_hashing",
-)  # fmt: skip
-STORES_REPLACED = tuple(f"glance_store._drivers.{name}" for name in ("filesystem", "http", "swift.store"))
 #: Tests of glance that image data goes through.
 GLANCE_UNIT = tuple(
     f"glance.tests.unit.{name}"
@@ -227,104 +182,110 @@ GLANCE_FUNCTIONAL = (
         )
     ),
 )  # fmt: skip
-GLANCE_PATCHES = ("store_filesystem", "image_hashing")
+#: Patches of child processes that must be in force, and the one that must have taken calls.
+NATIVE: dict[str, Any] = {"applied": ("communicate", "wait"), "taken": ("communicate",)}
+GREEN: dict[str, Any] = {"applied": ("green_communicate", "green_wait", "green_pipe"), "taken": ("green_communicate",)}
+
+#: Of fastio's patches of urllib3. Nothing there uploads a file of known length, as urllib3_sendfile takes it.
+UPLOADS: dict[str, Any] = {
+    "applied": ("urllib3_blocks", "urllib3_sendfile"), "taken": ("urllib3_blocks",),
+    "constants": {"fastio.patches.urllib3._requests:LEAST": 1},
+}  # fmt: skip
 
 
-def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
-    """Those of one release; with release 32 its tests monkey patch, as glance-api itself does."""
-    common: dict[str, Any] = {
-        # Before fastio, as in the service.
-        "prelude": "glance.tests",
-        "environment": environment,
-        "find": find_glance_tests(environment),
-        "exchanges": False,
-    }
-    return (
-        Suite(
-            f"glance-{release}-unit", (*GLANCE_UNIT, *GLANCE_UNIT_SINCE.get(release, ())), at_least=900,
-            replaced=("glance_store._drivers.rbd",), **common,
-        ),
-        Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, at_least=80, **common),
+def of_processes() -> Iterator[Suite]:
+    """Those of CPython, eventlet and oslo.concurrency."""
+    yield Suite("cpython-native", CPYTHON, needs=(*CPYTHON, "test.support"), **NATIVE)
+    yield Suite(
+        "cpython-green", CPYTHON, "monkey_patch", at_most=20, never_hang=("communicate", "broken_pipe"),
+        needs=(*CPYTHON, "test.support", "eventlet"), **GREEN,
+    )  # fmt: skip
+    yield Suite(
+        "eventlet", EVENTLET, exclusive=True, needs=("eventlet",), place=lambda: tests_in_sdist("eventlet", "tests"),
+        pytest=(*_ALONE, *(f"{name.replace('.', '/')}.py" for name in EVENTLET)),
+        # as upstream's conftest.py sets it
+        env={"EVENTLET_TESTS": "1"}, **{**GREEN, "applied": (*GREEN["applied"], "green_sendall")},
+    )  # fmt: skip
+    needs = ("oslo_concurrency.tests.unit.test_processutils", "oslotest", "fixtures", "eventlet")
+    # Upstream's own runs say TEST_EVENTLET=0 for this one, but its tests/__init__.py (7.6) takes any value that is
+    # not empty as yes.
+    yield Suite("oslo-native", OSLO, env={"TEST_EVENTLET": ""}, needs=needs, **NATIVE)
+    yield Suite(
+        "oslo-green", (*OSLO, "oslo_concurrency.tests.unit.test_lockutils_eventlet"), "oslo_concurrency.tests",
+        env={"TEST_EVENTLET": "1"}, needs=needs, **GREEN,
     )  # fmt: skip
 
 
-def http_suites() -> tuple[Suite, ...]:
-    """Those of requests, natively and green, and of urllib3.
-
-    The latter natively: its servers run on trio, which cannot be imported after eventlet's monkey_patch().
-    """
-    common: dict[str, Any] = {
-        "modules": (), "exchanges": False, "applied": UPLOADS,
-        # Nothing there uploads a file of known length, as urllib3_sendfile takes it.
-        "taken": UPLOADS[:1],
-        "constants": {"fastio.patches.urllib3._requests:LEAST": 1},
-    }  # fmt: skip
-    return (
-        Suite("urllib3-native", pytest=URLLIB3, find=_URLLIB3, at_least=1000, **common),
-        *(
-            Suite(f"requests-{mode}", pytest=REQUESTS, prelude=prelude, find=_REQUESTS, at_least=500, **common)
-            for mode, prelude in _MODES
+def in_both_modes(mode: str, prelude: str) -> Iterator[Suite]:
+    """Those of glance_store, glanceclient, openstacksdk, openstackclient, swiftclient and requests."""
+    yield Suite(
+        f"glance_store-{mode}", packaged_tests("glance_store"), prelude,
+        needs=(
+            "glance_store", "oslotest", *_UNIT_TESTS, "boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware",
         ),
-    )
+        place=find_data("glance_store"),
+        # Those of fastio's patches of glance_store that its unit tests run through.
+        applied=(
+            "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "image_hashing",
+        ),
+        taken=(GREEN if prelude else NATIVE)["taken"],
+        replaced=tuple(f"glance_store._drivers.{name}" for name in ("filesystem", "http", "swift.store")),
+    )  # fmt: skip
+    yield Suite(
+        f"glanceclient-{mode}", packaged_tests("glanceclient"), prelude, applied=("glanceclient_hashing",),
+        needs=("glanceclient.tests.unit.test_http", *_UNIT_TESTS),
+    )  # fmt: skip
+    yield Suite(
+        f"openstacksdk-{mode}", packaged_tests("openstack"), prelude, at_least=400,
+        applied=("openstacksdk_download", "openstacksdk_hashing"),
+        needs=("openstack.tests.unit.base", *_UNIT_TESTS, "oslotest"), place=find_data("openstack"),
+    )  # fmt: skip
+    yield Suite(
+        f"openstackclient-{mode}", OPENSTACKCLIENT, prelude, at_least=100,
+        needs=("openstackclient.tests.unit.utils", *_UNIT_TESTS),
+    )  # fmt: skip
+    yield Suite(
+        f"swiftclient-{mode}", SWIFTCLIENT, prelude, replaced=("swiftclient.client",),
+        needs=("swiftclient", "keystoneauth1", "requests_mock", "testtools"),
+        place=lambda: tests_in_sdist("python-swiftclient", "test"),
+    )  # fmt: skip
+    yield Suite(
+        f"requests-{mode}", (), prelude, pytest=REQUESTS, at_least=500, **UPLOADS,
+        needs=("requests", "httpbin", "pytest_httpbin", "pytest_mock", "socks", "trustme"),
+        place=lambda: tests_in_sdist("requests", "tests", "pyproject.toml", "requirements-dev.txt"),
+    )  # fmt: skip
 
 
-def client_suites() -> tuple[Suite, ...]:
-    """Those of glanceclient, openstacksdk, openstackclient and swiftclient, natively and green."""
-    found = []
-    for mode, prelude in _MODES:
-        found += [
-            Suite(
-                f"glanceclient-{mode}", GLANCECLIENT, prelude=prelude, find=_GLANCECLIENT, exchanges=False,
-                applied=("glanceclient_hashing",),
-            ),
-            Suite(
-                f"openstacksdk-{mode}", OPENSTACKSDK, prelude=prelude, find=_OPENSTACKSDK, exchanges=False,
-                applied=("openstacksdk_download", "openstacksdk_hashing"), at_least=400,
-            ),
-            Suite(
-                f"openstackclient-{mode}", OPENSTACKCLIENT, prelude=prelude, find=_OPENSTACKCLIENT, exchanges=False,
-                at_least=100,
-            ),
-            Suite(
-                f"swiftclient-{mode}", SWIFTCLIENT, prelude=prelude, find=_SWIFTCLIENT, exchanges=False,
-                replaced=("swiftclient.client",),
-            ),
-        ]  # fmt: skip
-    return tuple(found)
+def of_glance(environment: str, release: str) -> Iterator[Suite]:
+    """Those of one release; with release 32 its tests monkey patch, as glance-api itself does."""
+    # Before fastio, as in the service.
+    common: dict[str, Any] = {
+        "prelude": "glance.tests", "environment": environment, "place": find_data("glance", environment),
+    }  # fmt: skip
+    yield Suite(
+        f"glance-{release}-unit", (*GLANCE_UNIT, *GLANCE_UNIT_SINCE.get(release, ())), at_least=900,
+        replaced=("glance_store._drivers.rbd",), **common,
+    )  # fmt: skip
+    yield Suite(
+        f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=("store_filesystem", "image_hashing"), at_least=80,
+        **common,
+    )  # fmt: skip
 
 
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("cpython-native", CPYTHON, applied=("communicate", "wait"), find=needing(*_CPYTHON)),
+        *of_processes(),
+        *in_both_modes("native", ""),
+        *in_both_modes("green", "monkey_patch"),
+        # With upstream's settings of pytest: warnings are errors. Natively: its servers run on trio, which cannot be
+        # imported after eventlet's monkey_patch().
         Suite(
-            "cpython-green", CPYTHON, prelude="monkey_patch", applied=GREEN, at_most=20,
-            never_hang=("communicate", "broken_pipe"), find=needing(*_CPYTHON, "eventlet"),
+            "urllib3-native", (), pytest=URLLIB3, at_least=1000, **UPLOADS,
+            needs=("urllib3", "h2", "httpx", "hypercorn", "pytest_timeout", "quart_trio", "trustme"),
+            place=lambda: tests_in_sdist("urllib3", "test", "dummyserver", "pyproject.toml"),
         ),
-        Suite(
-            "eventlet", EVENTLET, exclusive=True, find=_EVENTLET,
-            pytest=(*_ALONE, *(f"{name.replace('.', '/')}.py" for name in EVENTLET)),
-            # as upstream's conftest.py sets it
-            env={"EVENTLET_TESTS": "1"},
-            applied=(*GREEN, "green_sendall"),
-        ),
-        # Upstream's own runs say TEST_EVENTLET=0 for this one, but its tests/__init__.py (7.6) takes any value that is
-        # not empty as yes.
-        Suite("oslo-native", OSLO, env={"TEST_EVENTLET": ""}, applied=("communicate", "wait"), find=_OSLO),
-        Suite(
-            "oslo-green", (*OSLO, "oslo_concurrency.tests.unit.test_lockutils_eventlet"),
-            prelude="oslo_concurrency.tests", env={"TEST_EVENTLET": "1"}, applied=GREEN, find=_OSLO,
-        ),
-        *(
-            Suite(
-                f"glance_store-{mode}", STORES, prelude=prelude, applied=STORE_PATCHES, replaced=STORES_REPLACED,
-                find=_GLANCE_STORE,
-            )
-            for mode, prelude in _MODES
-        ),
-        *client_suites(),
-        *http_suites(),
-        *glance_suites("glance32", "32"),
-        *glance_suites("glance33", "33"),
+        *of_glance("glance32", "32"),
+        *of_glance("glance33", "33"),
     )
 }  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.harness import engine, servers
 from benchmarks.suites.glance import bench_glance
 from benchmarks.tools import pythons
+from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.upstream.sides import Sides
-from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import measurements, projects, suites
@@ -209,7 +209,8 @@ def test_suites_are_those_of_the_variant(made, tmp_path):
 def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     for name in ("stock", "candidate"):
         (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    made = Sides(suites.Runners(15, "", Isolation()), Screen(), jobs=1)
-    stock, candidate = (variant(name, tmp_path) for name in ("stock", "candidate"))
-    (compared,) = made.compare(["glance-33-unit"], stock, [candidate])
+    stock, candidate = (
+        suites.side(variant(name, tmp_path), 15, "", Isolation()) for name in ("stock", "candidate")
+    )  # fmt: skip
+    (compared,) = Sides(Screen(), jobs=1).compare(["glance-33-unit"], stock, [candidate])
     assert "packaged without its tests' data" in compared.failures()[0]

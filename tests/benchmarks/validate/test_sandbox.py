@@ -212,7 +212,7 @@ SUITE = """
 def test_a_suite_is_run_there_as_elsewhere(launcher, tmp_path):
     python = environment.create(tmp_path / CANDIDATE)
     tests = write(tmp_path / CANDIDATE / "upstream", {"some_test.py": textwrap.dedent(SUITE)})
-    suite = Suite("some", ("some_test",), env={"PYTHONPATH": str(tests)}, find=lambda: None)
+    suite = Suite("some", ("some_test",), env={"PYTHONPATH": str(tests)})
     run = Runner(python, 4, launcher=launcher).run(suite, patched=False)
     outcomes = {test.rpartition(".")[2]: each.outcome for test, each in run.tests.items()}
     assert outcomes == {

@@ -27,12 +27,12 @@ TESTS = {
     "tests.some_test.Some.test_breaks": ("pass", "fail"),
     "tests.some_test.Some.test_hangs": ("pass", "hang"),
     "tests.some_test.Some.test_is_skipped": ("skip", "skip"),
-    "tests/a_test.py::Some::test_by_pytest[x::y.z]": ("pass", "pass"),
+    "tests.a_test.test_without_class[x::y.z]": ("pass", "pass"),
     "tests.some_test.Some.test_fails_in_stock": ("fail", "fail"),
     "tests.some_test.Some.test_is_put_right": ("fail", "pass"),
     "tests.some_test.Some.test_is_gone": ("pass", "missing"),
     "tests.some_test.Some.test_is_flaky[a.b]": ("pass", "error"),
-    "setUpClass (tests.some_test.Other)": ("pass", "pass"),
+    "collecting (tests/other_test.py)": ("error", "error"),
 }
 FLAKY = "tests.some_test.Some.test_is_flaky[a.b]"
 
@@ -140,7 +140,7 @@ def test_junit_says_of_each_test_what_became_of_it(outcome):
         found[case.get("classname"), case.get("name")] = said[0] if said else None
     some = "tests.some_test.Some"
     assert found[some, "test_passes"] is None
-    assert found["tests/a_test.py::Some", "test_by_pytest[x::y.z]"] is None
+    assert found["tests.a_test", "test_without_class[x::y.z]"] is None
     assert found[some, "test_is_put_right"] is None
     assert found[some, "test_breaks"] == ("failure", "pass -> fail")
     assert found[some, "test_hangs"] == ("error", "pass -> hang")
@@ -148,7 +148,7 @@ def test_junit_says_of_each_test_what_became_of_it(outcome):
     assert found[some, "test_fails_in_stock"] == ("skipped", "fail, as in stock")
     assert found[some, "test_is_gone"] == ("skipped", "changed: pass -> missing")
     assert found[some, "test_is_flaky[a.b]"] == ("skipped", "flaky: pass -> error")
-    assert found["eventlet", "setUpClass (tests.some_test.Other)"] is None
+    assert found["eventlet", "collecting (tests/other_test.py)"] == ("skipped", "error, as in stock")
     end = "candidate cannot be run to its end: exit 1"
     assert found["oslo-green", end] == ("error", end)
     assert found["cpython-green", "the suite"] == ("skipped", "not run: this Python has no test.support")
