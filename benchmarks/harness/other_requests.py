@@ -13,7 +13,6 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.backends.base import HOST
@@ -62,16 +61,6 @@ async def _go_on(port: int, path: str) -> dict[str, Any]:
     return {"milliseconds": measured, "failed": len(answers) - len(measured)}
 
 
-def figures(waited: Sequence[float]) -> dict[str, float]:
-    """Of the milliseconds of requests: ``p50_ms``, ``p99_ms``, ``worst_ms``, and the number of ``requests``."""
-    return {
-        "p50_ms": percentile(waited, 0.50),
-        "p99_ms": percentile(waited, 0.99),
-        "worst_ms": max(waited),
-        "requests": len(waited),
-    }
-
-
 class Requests(Child):
     """The process, as a context manager; :meth:`stop` returns its figures.
 
@@ -93,19 +82,20 @@ class Requests(Child):
         self.write()
 
     def stop(self) -> dict[str, float]:
-        """End it; returns the :func:`figures` of its requests. Raises as :meth:`waited` does."""
-        return figures(self.waited())
-
-    def waited(self) -> list[float]:
-        """End it; returns the milliseconds of each request.
+        """End it; returns ``p50_ms``, ``p99_ms`` and ``worst_ms`` of its requests, and how many they are.
 
         :raises RuntimeError: if one of them was not answered
         """
         found = json.loads(self.end())
-        waited: list[float] = found["milliseconds"]
+        waited = found["milliseconds"]
         if found["failed"] or not waited:
             raise RuntimeError(f"{found['failed']} of {found['failed'] + len(waited)} requests were not answered")
-        return waited
+        return {
+            "p50_ms": percentile(waited, 0.50),
+            "p99_ms": percentile(waited, 0.99),
+            "worst_ms": max(waited),
+            "requests": len(waited),
+        }
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ with what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 
 
 With ``--slow N``, N more clients download slowly during the steady load. The service is then glance 33 as it is shipped
 (4 processes of one thread), unless ``--release`` names another. fastio also has the patch ``glance_slow_clients``, and
-it is a fault if that has sent nothing. The waiting of cheap requests beside them is reported, and not judged.
+it is a fault if that has sent nothing.
 """
 
 import contextlib
@@ -28,7 +28,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from benchmarks.backends.base import BackendError
 from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.backends.glance_api import ELSEWHERE, Api
 from benchmarks.backends.glance_service import RELEASES, Service
-from benchmarks.harness.other_requests import Requests, figures
 from benchmarks.harness.slow_clients import Clients, Plan
 from fastio import terminal
 from fastio.arguments import Parser
@@ -54,12 +54,11 @@ LEAST = 15
 STEADY_TURN, DISTURBED_TURN = 4.0, 6.0
 #: Seconds for requests under way to end, and for a service to start.
 PATIENCE = 60.0
-#: Seconds for a service to end. Two faults of upstream, stock too, are counted as ends by force. uWSGI kills a worker
-#: with threads that hangs as it ends after 60 s (unbit/uwsgi#1969). With the eventlet server the lock of oslo.log's
-#: handlers is a pipe that all workers share (oslo_log.pipe_mutex): if SIGTERM ends one while it writes a line, nobody
-#: gives the lock back, and the first process waits for it for ever.
+#: Seconds for a service to end. uWSGI kills a worker with threads that hangs as it ends after 60 s (unbit/uwsgi#1969).
+#: With the eventlet server, stock too, the lock of oslo.log's handlers is a pipe that all workers share
+#: (oslo_log.pipe_mutex): if SIGTERM ends one while it writes a line, nobody gives the lock back, and the first process
+#: waits for it for ever. That is counted as an end by force.
 ENDING = 90.0
-MERCILESS = "NO MERCY"
 #: What the memory of a process may grow by from the first third of its samples to the last, however long it runs: the
 #: allocator keeps an arena for each thread, and each may hold some chunks.
 GROWTH = 48 * MIB
@@ -73,8 +72,6 @@ SLOW_CLIENTS, GIVEN_AWAY = "glance_slow_clients", "fastio: GET /"
 MOST_SLOW = 500
 #: Bytes per second of each: its image ends before uWSGI kills a worker that is to end (60 s).
 SLOWLY = float(MIB)
-#: What the cheap requests beside them ask for.
-CHEAP = "/v2/schemas/image"
 #: Workers and threads: more than one worker, and enough threads for all clients.
 AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
 
@@ -106,46 +103,34 @@ class Sample:
         return sum(self.open_files.values())
 
 
-@dataclass
-class Tally:
-    """What happened."""
-
-    done: Counter[str] = field(default_factory=Counter)
-    #: requests without an answer, or with half of one, because the service was reloaded or ended meanwhile
-    cut_off: Counter[str] = field(default_factory=Counter)
-    bytes: int = 0
-    faults: list[str] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    #: milliseconds of each of the cheap requests beside the slow clients
-    waited: list[float] = field(default_factory=list)
-
-
 class Soak:
     """The load on one service, and what it does to it.
 
     :param slow: clients beside the usual ones that download slowly
     """
 
-    def __init__(self, service: Service, seed: int, slow: int = 0) -> None:
+    def __init__(self, service: Service, slow: int = 0) -> None:
         self._service = service
         # Under eventlet images are sent to a client whose address is not the service's in another way.
         self._apis = [Api(service.http_port, timeout=PATIENCE, source=source) for source in ("", ELSEWHERE)]
-        self._random = random.Random(seed)
+        self._random = random.Random(1)
         #: what was sent, by image
         self.images: dict[str, bytes] = {}
         #: how many are at work with each of them
         self._busy: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._idle = threading.Condition()
-        self._running = 0
-        self._paused = True
-        self._over = False
         #: the disturbance that is going on, and when the last one ended
         self._disturbed = ""
         self._calm_since = 0.0
         #: how often the service has been ended
         self._ended = 0
-        self.tally = Tally()
+        self.done: Counter[str] = Counter()
+        #: requests without an answer, or with half of one, because the service was reloaded or ended meanwhile
+        self.cut_off: Counter[str] = Counter()
+        #: that were moved, and are right
+        self.bytes = 0
+        self.faults: list[str] = []
+        self.samples: list[Sample] = []
         self._slow = slow
         # uWSGI's own HTTP ends each connection after one answer, and does not announce it.
         self._downloads = 3 if service.eventlet else 1
@@ -153,31 +138,34 @@ class Soak:
             (self.upload, 4), (self.chunked_upload, 2), (self.download, 7),
             (self.abort_download, 2), (self.abort_upload, 1), (self.delete, 3),
         ]  # fmt: skip
-        self._threads = [threading.Thread(target=self._client, args=(number,)) for number in range(CLIENTS)]
 
     # The clients.
 
-    def _client(self, number: int) -> None:
-        chance = random.Random(number)
+    @contextlib.contextmanager
+    def _load(self) -> Iterator[None]:
+        """Clients at work; at the end the requests under way end."""
         choices, weights = zip(*self.operations, strict=True)
-        while True:
-            with self._idle:
-                self._idle.wait_for(lambda: self._over or not self._paused)
-                if self._over:
-                    return
-                self._running += 1
-            try:
+        over = threading.Event()
+
+        def client(seed: int) -> None:
+            chance = random.Random(seed)
+            while not over.is_set():
                 self.do(chance.choices(choices, weights)[0], chance)
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            clients = [pool.submit(client, self._random.randrange(1 << 30)) for _ in range(CLIENTS)]
+            try:
+                yield
             finally:
-                with self._idle:
-                    self._running -= 1
-                    self._idle.notify_all()
+                over.set()
+        for each in clients:
+            each.result()
 
     def do(self, operation: Operation, chance: random.Random) -> None:
         """Carry out an operation, and count what became of it."""
         name = operation.__name__
         started, disturbed, ended = time.monotonic(), self._disturbed, self._ended
-        counter = self.tally.done
+        counter = self.done
         try:
             operation(chance)
         except NoImageError:
@@ -185,7 +173,7 @@ class Soak:
         except ContentError as error:
             self.fault(f"{name}: {error}")
             return
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, RuntimeError, http.client.HTTPException) as error:
             if not (disturbed or self._disturbed or started < self._calm_since):
                 self.fault(f"{name}: {type(error).__name__}: {error}")
                 return
@@ -194,7 +182,7 @@ class Soak:
             if cut and disturbed != "end" and ended == self._ended:
                 self.fault(f"{name}: cut off by a reload")
                 return
-            counter = self.tally.cut_off
+            counter = self.cut_off
             # The service is starting.
             time.sleep(0.2)
         with self._lock:
@@ -202,7 +190,7 @@ class Soak:
 
     def fault(self, text: str) -> None:
         with self._lock:
-            self.tally.faults.append(text)
+            self.faults.append(text)
         print(f"  fault: {text}", flush=True)
 
     @contextlib.contextmanager
@@ -239,7 +227,7 @@ class Soak:
             raise ContentError(f"{len(data)} bytes were sent, and taken as {shown['status']}, {shown['size']}")
         with self._lock:
             self.images[image] = data
-            self.tally.bytes += len(data)
+            self.bytes += len(data)
 
     def chunked_upload(self, chance: random.Random) -> None:
         self.upload(chance, chunked=True)
@@ -275,7 +263,7 @@ class Soak:
         if body != expected:
             raise ContentError(f"{len(body)} bytes came, not the {len(expected)} that were sent")
         with self._lock:
-            self.tally.bytes += len(expected)
+            self.bytes += len(expected)
 
     def abort_download(self, chance: random.Random) -> None:
         with self._some_image(chance) as (image, data):
@@ -311,24 +299,15 @@ class Soak:
     # Actions on the service.
 
     def run(self, seconds: float) -> None:
-        for thread in self._threads:
-            thread.start()
-        try:
-            with self.slow_clients() if self._slow else contextlib.nullcontext():
-                self._steady(seconds / 2)
-            self._disturb(seconds / 2)
-            self.verify_all()
-        finally:
-            with self._idle:
-                self._over = True
-                self._idle.notify_all()
-            for thread in self._threads:
-                thread.join(PATIENCE)
+        with self.slow_clients() if self._slow else contextlib.nullcontext():
+            self._steady(seconds / 2)
+        self._disturb(seconds / 2)
+        self.verify_all()
         self.judge()
 
     @contextlib.contextmanager
     def slow_clients(self) -> Iterator[None]:
-        """Clients that download an image slowly, over and over, and requests beside them whose waiting is noted."""
+        """Clients that download an image slowly, over and over."""
         data = self._random.randbytes(LARGEST)
         image = self._apis[0].make(data)
         with tempfile.NamedTemporaryFile() as file:
@@ -337,40 +316,27 @@ class Soak:
             port, path = self._service.http_port, f"/v2/images/{image}/file"
             try:
                 with Clients(Plan(port, path, file.name, self._slow, SLOWLY, 2.0, ELSEWHERE)) as clients:
-                    with Requests(port, CHEAP) as requests:
-                        yield
-                        self.tally.waited += requests.waited()
+                    yield
                     found = clients.stop()
-                    self.tally.done["slow downloads"] += found["ended"]
-                    self.tally.bytes += found["bytes"]
+                    self.done["slow downloads"] += found["ended"]
+                    self.bytes += found["bytes"]
             except RuntimeError as error:
                 self.fault(str(error))
         self.images[image] = data
 
-    def _load(self, seconds: float) -> None:
-        with self._idle:
-            self._paused = False
-            self._idle.notify_all()
-        time.sleep(seconds)
-
-    def _pause(self) -> None:
-        with self._idle:
-            self._paused = True
-            if not self._idle.wait_for(lambda: not self._running, 2 * PATIENCE):
-                self.fault(f"{self._running} requests under way have not ended in {2 * PATIENCE:g} s")
-
     def _steady(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         # The first turn warms it up: what is imported and pooled at the first use is no leak.
-        self._load(seconds / 4)
-        self._eventually(self.warm)
+        with self._load():
+            time.sleep(seconds / 4)
+            self._eventually(self.warm)
         while True:
-            self._pause()
             time.sleep(1)
-            self.tally.samples.append(self._sample())
-            if time.monotonic() > deadline and len(self.tally.samples) > 2:
+            self.samples.append(self._sample())
+            if time.monotonic() > deadline and len(self.samples) > 2:
                 return
-            self._load(STEADY_TURN)
+            with self._load():
+                time.sleep(STEADY_TURN)
 
     def warm(self) -> bool:
         """Whether each worker of a service as it is shipped has taken an upload and has served a slow client."""
@@ -387,14 +353,14 @@ class Soak:
     def _disturb(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         kinds = [self._reload, self.end_and_start] if self._service.eventlet else [self.end_and_start]
-        for number, disturb in enumerate(itertools.cycle(kinds), 1):
-            self._load(DISTURBED_TURN)
-            disturb()
-            # Each of them at least once.
-            if time.monotonic() > deadline and number >= len(kinds):
-                break
-        self._load(1)
-        self._pause()
+        with self._load():
+            for number, disturb in enumerate(itertools.cycle(kinds), 1):
+                time.sleep(DISTURBED_TURN)
+                disturb()
+                # Each of them at least once.
+                if time.monotonic() > deadline and number >= len(kinds):
+                    break
+            time.sleep(1)
 
     def _reload(self) -> None:
         before = set(self._service.workers())
@@ -409,13 +375,11 @@ class Soak:
         self._ended += 1
         self._service.expect_end()
         self._service.signal(signal.SIGTERM)
-        kills = self._service.log().count(MERCILESS)
         ended = self._eventually(lambda: not self._service.pids(), ENDING)
         if not ended:
             self._end_by_force()
-        forced = not ended or self._service.log().count(MERCILESS) > kills
         self._service.start_again()
-        self._calm("ends by force" if forced else "ends")
+        self._calm("ends" if ended else "ends by force")
 
     def _end_by_force(self) -> None:
         """End what does not end, and show where it was; one process of an eventlet server is upstream's fault."""
@@ -434,7 +398,7 @@ class Soak:
         self._calm_since = time.monotonic()
         self._disturbed = ""
         with self._lock:
-            self.tally.done[count] += 1
+            self.done[count] += 1
 
     def _eventually(self, condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
         deadline = time.monotonic() + seconds
@@ -486,7 +450,7 @@ class Soak:
         return reports.count("  Green Thread  ") - reports.count("No Traceback!")
 
     def judge(self) -> None:
-        samples, done = self.tally.samples, self.tally.done
+        samples, done = self.samples, self.done
         third = max(1, len(samples) // 3)
         for name, slack in SLACK.items():
             counts = [getattr(sample, name) for sample in samples]
@@ -510,15 +474,14 @@ class Soak:
             self.fault("there was no reload")
 
     def summary(self) -> dict[str, Any]:
-        samples = self.tally.samples
+        samples = self.samples
         return {
-            "GiB moved and verified": round(self.tally.bytes / (1 << 30), 2),
-            "done": dict(sorted(self.tally.done.items())),
-            "cut off, reloading or ending": dict(sorted(self.tally.cut_off.items())),
+            "GiB moved and verified": round(self.bytes / (1 << 30), 2),
+            "done": dict(sorted(self.done.items())),
+            "cut off, reloading or ending": dict(sorted(self.cut_off.items())),
             **{name: [getattr(sample, name) for sample in samples] for name in SLACK},
             "resident MiB": [sum(sample.resident.values()) // MIB for sample in samples],
-            **({"cheap requests": figures(self.tally.waited)} if self.tally.waited else {}),
-            "faults": self.tally.faults,
+            "faults": self.faults,
         }
 
 
@@ -543,7 +506,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"clients that download slowly, from a glance 33 as it is shipped, up to {MOST_SLOW} (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")
-    parser.add_argument("--seed", type=int, default=1, help="of what is sent (%(default)s)")
     options = parser.parse_args(arguments)
     if not LEAST <= options.seconds < math.inf:
         parser.error(f"--seconds {options.seconds:g}: at least {LEAST}, or there is no time for anything")
@@ -560,10 +522,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 environment={"PYTHONFAULTHANDLER": "1"},
                 **(AS_SHIPPED if options.slow and release == "glance-33" else AT_WORK[release]),
             ) as service:
-                soak = Soak(service, options.seed, options.slow)
+                soak = Soak(service, options.slow)
                 soak.run(options.seconds / len(releases))
                 print(json.dumps(soak.summary(), indent=1), flush=True)
-                if soak.tally.faults:
+                if soak.faults:
                     raise BackendError("see the log")
         except BackendError as error:
             print(error, file=sys.stderr)

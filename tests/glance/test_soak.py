@@ -21,7 +21,7 @@ FLAT = Sample(OPEN, threads=4, greenlets=3, resident={1: 100 << 20})
 
 @pytest.fixture(params=RELEASES)
 def soak(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Iterator[Soak]:
-    yield Soak(serve(request.param, fastio="on"), seed=5)
+    yield Soak(serve(request.param, fastio="on"))
 
 
 def damage(soak: Soak, change: Callable[[Any, int], object]) -> int:
@@ -39,29 +39,29 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
     operations = [soak.upload, *(operation for operation, _ in soak.operations if operation != soak.delete)]
     for operation in operations:
         soak.do(operation, chance)
-    assert soak.tally.faults == [] and soak.tally.done.total() == len(operations)
+    assert soak.faults == [] and soak.done.total() == len(operations)
     wrong = damage(soak, lambda file, size: file.write(b"\0\1\2"))
     soak.verify_all()
-    assert len(soak.tally.faults) == wrong > 0
+    assert len(soak.faults) == wrong > 0
     damage(soak, lambda file, size: file.truncate(size // 2))
     soak.verify_all()
-    assert len(soak.tally.faults) == 2 * wrong
+    assert len(soak.faults) == 2 * wrong
 
 
 def test_slow_clients(serve: Callable[..., Service]) -> None:
-    soak = Soak(serve("glance-33", fastio="on", also=SLOW_CLIENTS), seed=5, slow=2)
+    soak = Soak(serve("glance-33", fastio="on", also=SLOW_CLIENTS), slow=2)
     with soak.slow_clients():
         assert soak._eventually(lambda: "fastio: GET /" in soak._service.log())
-    assert soak.tally.faults == [] and soak.tally.waited
+    assert soak.faults == []
 
 
 def test_what_does_not_end_is_ended(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "ENDING", 3.0)
     service = serve("glance-32", fastio="on", workers=2, environment={"PYTHONFAULTHANDLER": "1"})
-    soak = Soak(service, seed=5)
+    soak = Soak(service)
     monkeypatch.setattr(service, "signal", lambda number: None)
     soak.end_and_start()
-    assert soak.tally.done["ends by force"] == 1 and len(soak.tally.faults) == 1
+    assert soak.done["ends by force"] == 1 and len(soak.faults) == 1
     assert soak._apis[0].ask("GET", "/healthcheck").status == 200
 
 
@@ -80,12 +80,12 @@ def test_what_does_not_end_is_ended(serve: Callable[..., Service], monkeypatch: 
 def test_the_verdict(last: Sample, slow: int, named: list[str]) -> None:
     chosen = {"workers": 4, "also": SLOW_CLIENTS}
     service = SimpleNamespace(http_port=1, eventlet=False, chosen=chosen, log=lambda: "nothing")
-    load = Soak(service, seed=1, slow=slow)  # type: ignore[arg-type]
-    load.tally.done.update(download=1, upload=1)
-    load.tally.samples = [FLAT, FLAT, last]
+    load = Soak(service, slow=slow)  # type: ignore[arg-type]
+    load.done.update(download=1, upload=1)
+    load.samples = [FLAT, FLAT, last]
     load.judge()
-    assert len(load.tally.faults) == len(named)
-    assert all(name in fault for name, fault in zip(named, load.tally.faults, strict=True))
+    assert len(load.faults) == len(named)
+    assert all(name in fault for name, fault in zip(named, load.faults, strict=True))
 
 
 @pytest.mark.parametrize(
