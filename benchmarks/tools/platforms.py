@@ -66,10 +66,6 @@ class Platform:
         """Of the targets that are left alone, or of those without a place there or not needed."""
         return (each for each in self.others if (each[2] in LEFT_ALONE) is left_alone)
 
-    def unsupported(self) -> list[str]:
-        """The patches that are not for the platform's releases: tests, which patch strictly, switch them off."""
-        return sorted({each[0] for each in self.others if each[2] == Outcome.UNSUPPORTED.value})
-
     def in_effect(self) -> str:
         return f"{self.applied} of {self.applied + len(list(self.outcomes(True)))}"
 
@@ -112,22 +108,34 @@ def tables(platforms: Sequence[Platform]) -> list[Table]:
     ]
 
 
-def examine(platform: Platform, directory: Path) -> Platform:
-    """Make its environment in ``directory``, unless it is there, and ask for the status.
+def examine(version: str, directory: Path, requirements: Sequence[str]) -> dict[str, Any]:
+    """Make an environment in ``directory``, unless it is there; returns what ``fastio status --json`` prints in it.
 
+    :param version: of Python; its minor version is what counts
     :raises Unavailable: if there is no such Python here
     :raises SetupError: if pip fails
     """
     done = directory / "complete"
     if not done.exists():
-        base = pythons.find(pythons.minor(platform.versions["CPython"])).path
-        make(base, directory, [*platform.requirements, "-e", str(ROOT)])
+        make(pythons.find(pythons.minor(version)).path, directory, [*requirements, "-e", f"{ROOT}[test]"])
         done.touch()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
     # Its exit status is 1 if something is left alone.
     command = [str(directory / "bin" / "python"), "-W", "ignore", "-m", "fastio", "status", "--json"]
-    status = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, timeout=300).stdout
-    return platform.with_status(json.loads(status))
+    status = subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, timeout=300).stdout
+    found: dict[str, Any] = json.loads(status)
+    return found
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The variables of this process without what steers fastio and Python, and these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
+    return {**kept, **variables}
+
+
+def unsupported(status: Mapping[str, Any]) -> str:
+    """The patches that are not for the releases there, for ``TEST_DISABLED``: tests patch strictly."""
+    names = {each["name"] for each in status["patches"] if each["outcome"] == Outcome.UNSUPPORTED.value}
+    return ",".join(sorted(names))
 
 
 @terminal.command
@@ -137,19 +145,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.platforms", description=about)
     parser.add_argument("--directory", type=Path, default=ROOT / ".tox" / "platforms", help="for the environments")
     parser.add_argument("--write", action="store_true", help=f"keep what is in effect in {FILE.name}")
-    parser.add_argument("openstack", nargs="*", help=f"of {', '.join(known)} (all)")
+    parser.add_argument("openstack", nargs="*", choices=[[], *known], default=[], help="all by default")
     arguments = parser.parse_args(argv)
-    if unknown := [name for name in arguments.openstack if name not in known]:
-        parser.error(f"{unknown[0]}: one of {', '.join(known)}")
     failed = False
     for name in arguments.openstack or known:
         try:
-            platform = examine(known[name], arguments.directory / name)
+            status = examine(known[name].versions["CPython"], arguments.directory / name, known[name].requirements)
         except (Unavailable, SetupError) as error:
             print(f"{known[name].name}: {error}", file=sys.stderr)
             # That a Python is not here is no failure.
             failed |= isinstance(error, SetupError)
             continue
+        platform = known[name].with_status(status)
         print(platform.text(), flush=True)
         if arguments.write:
             keep(platform)
