@@ -45,22 +45,20 @@ class Path:
         return await asyncio.start_server(self._carry, host, port, limit=PIECE)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers = [writer]
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._to, limit=PIECE)
-        except OSError:
-            _reset(writer)
-            return
-        for each in (writer, far_writer):
-            # No more data may wait in the path than a network would hold.
-            each.transport.set_write_buffer_limits(PIECE)
-        try:
+            writers.append(far_writer)
+            for each in writers:
+                # No more data may wait in the path than a network would hold.
+                each.transport.set_write_buffer_limits(PIECE)
             await asyncio.gather(
                 self._pump(reader, far_writer, self._there), self._pump(far_reader, writer, self._back)
             )
         except OSError:
             _reset(writer)
         finally:
-            for each in (writer, far_writer):
+            for each in writers:
                 each.close()
 
     @staticmethod

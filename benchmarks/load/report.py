@@ -180,7 +180,6 @@ def figures(run: Run, part: Window | None = None, operations: Operations | None 
         "success_ratio": float(1 - operations.failed.mean()),
         "verified": not operations.wrong.any() and not run.doubts,
         "generator_cpu": analysis.generator_cpu(run, part),
-        "cut": part.cut,
     }
     for phase in analysis.PHASES:
         for name, figure in analysis.percentiles(counted, phase).items():
@@ -234,7 +233,6 @@ def usage_figures(used: Usage) -> dict[str, float]:
     disks = [read + written for each in used.machines for read, written, _ in each.disks.values()]
     return {
         "machine_cpu": sum(each.cpu for each in used.machines),
-        "busiest_core": max((core for each in used.machines for core in each.cores), default=0.0),
         "servers_cpu": sum(each.cpu for each in used.processes),
         "busiest_cpu": max((each.cpu for each in used.processes), default=0.0),
         "memory_mib": sum(each.memory for each in used.processes) / MIB,

@@ -24,6 +24,7 @@ from typing import Any
 
 import gevent
 import gevent.event
+import gevent.queue
 import locust.log
 import locust.stats
 from locust import User, argument_parser, runners
@@ -57,13 +58,12 @@ class Worker:
         environment.work = gevent.event.AsyncResult()
         self._begun = gevent.event.Event()
         environment.events.test_start.add_listener(lambda **_: self._begun.set())
-        self._answers: list[float] = []
-        self._answered = gevent.event.Event()
+        self._answers: gevent.queue.Queue[float] = gevent.queue.Queue()
 
     def take_part(self, runner: Runner) -> None:
         """Do this worker's share when the master begins; for a greenlet."""
         self._runner = runner
-        runner.register_message("answer", self._on_answer)
+        runner.register_message("answer", lambda msg, **_: self._answers.put(msg.data))
         self._begun.wait()
         options = self._environment.parsed_options
         index: Any = runner.worker_index  # type: ignore[attr-defined]
@@ -112,15 +112,11 @@ class Worker:
 
     def _clock(self) -> float:
         """The master's time."""
-        self._answered.clear()
         self._runner.send_message("clock")
-        if not self._answered.wait(PATIENCE):
-            raise LoadError(f"no answer of the master in {PATIENCE:g} s")
-        return self._answers.pop()
-
-    def _on_answer(self, msg: Any, **_: Any) -> None:
-        self._answers.append(msg.data)
-        self._answered.set()
+        try:
+            return self._answers.get(timeout=PATIENCE)
+        except gevent.queue.Empty:
+            raise LoadError(f"no answer of the master in {PATIENCE:g} s") from None
 
 
 class Master:

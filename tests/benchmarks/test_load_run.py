@@ -319,20 +319,21 @@ def test_what_can_not_be_done_is_told(tmp_path, arguments, message) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_service_that_refuses(tmp_path) -> None:
-    wrong = dataclasses.replace(plan(), protocol="swift", server={"url": "x"})
-    with pytest.raises(client.LoadFailed, match="server of swift: needs user, key"):
-        client.carry_out(wrong, tmp_path / "run")
-    with pytest.raises(client.LoadFailed, match="logs cannot write, only read"):
-        client.carry_out(plan(operations=(Operation("write"),)), tmp_path / "run")
-
-
-def test_records_are_not_overwritten(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"protocol": "swift", "server": {"url": "x"}}, "server of swift: needs user, key"),
+        ({"operations": (Operation("write"),)}, "logs cannot write, only read"),
+        ({}, "there is something in it already"),
+    ],
+)
+def test_a_load_that_is_refused(tmp_path, fields, message) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "kept").write_text("")
-    with pytest.raises(client.LoadFailed, match="there is something in it already"):
-        client.carry_out(plan(), tmp_path / "run")
-    assert (tmp_path / "run" / "kept").exists()
+    if not fields:
+        (tmp_path / "run" / "kept").touch()
+    with pytest.raises(client.LoadFailed, match=message):
+        client.carry_out(dataclasses.replace(plan(), **fields), tmp_path / "run")
+    assert (tmp_path / "run").exists() == (not fields)
 
 
 @pytest.mark.parametrize("how", ["stop", "longest"])
