@@ -5,8 +5,8 @@ prepare, normal, cleanup, dispose, delay). The tables below have all attributes 
 have no effect here are read with a notice. Everything else is an error that names the file, the line, the element, the
 value and what is allowed.
 
-Differences to COSBench: content is always checked, S3's buckets are addressed by path, and with a ``division`` the
-objects are divided among turns, not among threads.
+Differences to COSBench: content is always checked, S3's buckets are addressed by path, and workers do not divide
+objects among themselves: they take the next operation each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from xml.parsers import expat
 
 from benchmarks.load import Wrong
-from benchmarks.load.plan import DIVISIONS, KINDS, Names, Operation, Plan, PlanError
+from benchmarks.load.plan import KINDS, Names, Operation, Plan, PlanError
 from benchmarks.load.selectors import selector
 from benchmarks.load.workload import KINDS as WORKS
 from benchmarks.load.workload import Stage, Work, Workload
@@ -110,11 +110,11 @@ ATTRIBUTES: Mapping[str, Mapping[str, Reader]] = {
     "workstage": {"name": str, "closuredelay": _whole(0), "config": str, "trigger": _one_of("")},
     "work": {
         "name": str, "type": _one_of(*WORKS), "workers": _whole(1), "interval": _whole(1), "runtime": _whole(0),
-        "division": _one_of(*DIVISIONS), "rampup": _whole(0), "rampdown": _whole(0), "afr": _whole(0, 10**6),
+        "division": _no_effect, "rampup": _whole(0), "rampdown": _whole(0), "afr": _whole(0, 10**6),
         "totalOps": _whole(0), "totalBytes": _one_of("", "0"), "driver": _no_effect, "config": str,
     },
     "operation": {
-        "type": str, "ratio": _whole(0, 100), "division": _one_of(*DIVISIONS), "config": str, "id": str,
+        "type": str, "ratio": _whole(0, 100), "division": _no_effect, "config": str, "id": str,
     },
     "storage": {"type": _one_of(*STORAGES), "config": str},
     "auth": {"type": _one_of(*AUTHS), "config": str},
@@ -190,7 +190,7 @@ class _Element:
             # Of a selector, whose message has its text.
             own = f": {error}" if str(error).startswith("'") else f" {error}"
             raise self.error(f"{what}{own}") from error
-        if reader is _no_effect and text:
+        if reader is _no_effect and text not in ("", "none"):
             notice = f": {what} has no effect here"
             if not any(each.endswith(notice) for each in self.notices):
                 self.notices.append(f"{self._where()}{notice}")
@@ -349,12 +349,9 @@ def _operations(element: _Element, inherited: Mapping[str, str]) -> tuple[Operat
         kind = each.values.get("type")
         if kind not in KINDS:
             raise each.error(f"type={kind!r} is not supported; allowed: {', '.join(KINDS)}")
-        division = each.values.get("division", element.values.get("division", "none"))
-        if kind == "list" and division == "object":
-            division = "none"
         if ratio:
             try:
-                found.append(_operation(kind, each.config(kind, inherited), weight=ratio, division=division))
+                found.append(_operation(kind, each.config(kind, inherited), weight=ratio))
             except PlanError as error:
                 raise each.error(f"config: {error}") from error
     return tuple(found)

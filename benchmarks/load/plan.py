@@ -17,7 +17,6 @@ VERSION = 1
 KINDS = ("read", "write", "delete", "list")
 SELECTIONS = ("each", "random")
 PROTOCOLS = ("glance", "swift", "s3", "logs", "mock")
-DIVISIONS = ("none", "container", "object")
 CONTENTS = ("random", "log")
 #: When operations begin: as soon as a user is free, or at moments that the service has no influence on.
 CLOSED, CONSTANT, POISSON = "closed", "constant", "poisson"
@@ -56,7 +55,6 @@ class Operation:
     :param objects: in each container; a ``list`` has none
     :param sizes: of what is written, such as ``c(64)KB``; what is read may have any size
     :param scan: every object of every container once, in order; both are ``r(LOW,HIGH)``
-    :param division: ``container`` or ``object``: these are divided among the users, whose turns follow each other
     """
 
     kind: str
@@ -68,7 +66,6 @@ class Operation:
     objects: Names | None = None
     sizes: str = ""
     scan: bool = False
-    division: str = "none"
 
     def __post_init__(self) -> None:
         _one_of("operation", self.kind, KINDS)
@@ -76,11 +73,10 @@ class Operation:
         _number(f"{self.kind}: weight", self.weight, 1, whole=True)
         _number(f"{self.kind}: first", self.first, 0, whole=True)
         _number(f"{self.kind}: count", self.count, 1, whole=True)
-        _one_of(f"{self.kind}: division", self.division, DIVISIONS)
         if self.containers is not None:
             self._check_selectors()
-        elif self.objects or self.sizes or self.scan or self.division != "none":
-            raise PlanError(f"{self.kind}: objects, sizes, scan and division go with containers, which it has none")
+        elif self.objects or self.sizes or self.scan:
+            raise PlanError(f"{self.kind}: objects, sizes and scan go with containers, which it has none")
 
     def _check_selectors(self) -> None:
         if (self.objects is None) != (self.kind == "list"):
@@ -179,14 +175,6 @@ class Plan:
             raise PlanError("total and seconds are both 0: the load would never end")
         if len({operation.containers is None for operation in self.operations}) > 1:
             raise PlanError("operations: either all have containers, or none has")
-        for operation in self.operations:
-            names = {"container": operation.containers, "object": operation.objects}.get(operation.division)
-            chosen = selectors.selector(names.selector) if names else None
-            if chosen and chosen.kind in "ur" and chosen.width < self.users:
-                raise PlanError(
-                    f"{operation.kind}: {names.selector if names else ''} has {chosen.width} numbers: too few to be "
-                    f"divided among {self.users} workers"
-                )
 
     @property
     def open(self) -> bool:

@@ -94,7 +94,7 @@ class Schedule:
     def _selected(self, operation: Operation, containers: Names, rank: int, seed: int) -> Step:
         """The step of this rank of an operation, among what its selectors choose."""
         chosen = selectors.selector(containers.selector)
-        container = chosen.number(rank, seed + 2, self._plan.users if operation.division == "container" else 1)
+        container = chosen.number(rank, seed + 2)
         if operation.objects is None:
             return Step(operation.kind, container << 32, containers.name(container), "", UNKNOWN_SIZE)
         objects = selectors.selector(operation.objects.selector)
@@ -102,7 +102,7 @@ class Schedule:
             container, number = divmod(rank % operation.scanned, objects.width)
             container, number = chosen.low + container, objects.low + number
         else:
-            number = objects.number(rank, seed + 3, self._plan.users if operation.division == "object" else 1)
+            number = objects.number(rank, seed + 3)
         size = selectors.size(operation.sizes, rank, seed + 4) if operation.sizes else UNKNOWN_SIZE
         name = operation.objects.name(number)
         return Step(operation.kind, container << 32 | number, containers.name(container), name, size)

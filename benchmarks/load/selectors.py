@@ -58,11 +58,8 @@ class Selector(NamedTuple):
         """How many numbers there are between the two ends."""
         return self.high - self.low + 1
 
-    def number(self, rank: int, seed: int = 0, shares: int = 1) -> int:
-        """The number of so high a rank, counted from 0.
-
-        :param shares: the numbers are divided among so many workers, whose turns follow each other; of ``u`` and ``r``
-        """
+    def number(self, rank: int, seed: int = 0) -> int:
+        """The number of so high a rank, counted from 0."""
         if self.kind == "c":
             return self.low
         if self.kind == "h":
@@ -70,12 +67,7 @@ class Selector(NamedTuple):
             ends = itertools.accumulate(weight for weight, _ in self.buckets)
             chosen = next(bucket for end, (_, bucket) in zip(ends, self.buckets, strict=True) if place < end)
             return chosen.number(rank, seed + 1)
-        if self.kind == "s":
-            return self.low + rank % self.width
-        turn, worker = divmod(rank, shares)
-        base, extra = divmod(self.width, shares)
-        offset, size = base * worker + min(worker, extra), base + (worker < extra)
-        return self.low + offset + (turn if self.kind == "r" else mixed(seed, rank)) % size
+        return self.low + (mixed(seed, rank) if self.kind == "u" else rank) % self.width
 
 
 @functools.lru_cache(maxsize=256)

@@ -40,21 +40,6 @@ def test_ranges_and_sequences_go_round(ends) -> None:
         assert [selector(text).number(rank) for rank in range(2 * len(whole))] == 2 * whole
 
 
-@given(ENDS, st.integers(1, 9), st.sampled_from("ru"))
-def test_shares_of_a_division_do_not_overlap(ends, shares, kind) -> None:
-    low, high = ends
-    if high - low + 1 < shares:
-        return
-    chosen = selector(f"{kind}({low},{high})")
-    found = [
-        {chosen.number(rank, 0, shares) for rank in range(worker, 40 * shares, shares)} for worker in range(shares)
-    ]
-    for first, second in itertools.combinations(found, 2):
-        assert not first & second
-    if kind == "r" and high - low < 40:
-        assert set().union(*found) == set(range(low, high + 1))
-
-
 def test_a_histogram() -> None:
     chosen = selector("h(1|10|70,100|200|30)")
     found = [chosen.number(rank) for rank in range(10_000)]
@@ -141,7 +126,6 @@ NOT_OPERATIONS = [
     ({"kind": "read", "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
     ({"kind": "read", "objects": ONE, "scan": True}, "cannot be scanned"),
     ({"kind": "read", "objects": ONE, "weight": 1.5}, "whole number"),
-    ({"kind": "read", "objects": ONE, "division": "x"}, "is not one of none"),
 ]
 
 
@@ -151,10 +135,7 @@ def test_operations_that_can_not_be(fields, message) -> None:
         Operation(**{"containers": ONE, **fields})
 
 
-def test_too_few_to_be_divided() -> None:
-    divided = Operation("read", containers=Names("c(1)"), objects=Names("u(1,3)"), division="object")
-    with pytest.raises(PlanError, match="too few to be divided among 4"):
-        selected(divided, users=4)
+def test_all_operations_choose_in_the_same_way() -> None:
     with pytest.raises(PlanError, match="either all have containers"):
         selected(READ, Operation("read"))
 
@@ -289,7 +270,6 @@ WRONG = [
     ("work", 'runtime="1" totalBytes="9"', "totalBytes='9' is not supported; allowed: 0"),
     ("work", 'runtime="1" afr="1000001"', "afr='1000001' is not a whole number from 0 to 1000000"),
     ("work", 'runtime="1" type="mystery"', "type='mystery' is not supported; allowed: init, prepare, normal"),
-    ("work", 'runtime="1" division="disk"', "division='disk' is not supported; allowed: none, container, object"),
     ("work", 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"', "has no operations of its own"),
     ("workload", 'trigger="now.sh"', "trigger='now.sh' is not supported"),
     ("operation", "", "it has no operation"),
@@ -357,7 +337,8 @@ PUBLIC = """<workload name="s3-sample" description="as files that are published 
 <storage type="s3" config="accesskey=a;secretkey=b;proxyhost=;proxyport=;endpoint=http://h:1;retry=9;caching=true" />
 <workflow>
 <workstage name="init"><work type="init" workers="1" config="containers=r(1,2);objects=r(0,0)" /></workstage>
-<workstage name="main"><work name="main" workers="8" interval="10" driver="driver1" runtime="30" totalBytes="0">
+<workstage name="main"><work name="main" workers="8" interval="10" driver="driver1" runtime="30" totalBytes="0"
+ division="object">
 <operation type="read" ratio="80" config="containers=u(1,2);objects=u(1,9);sizes=c(64)KB;hashCheck=True" />
 <operation type="list" ratio="20" config="containers=u(1,2);objects=u(1,9);hashCheck=True" /></work></workstage>
 <workstage name="pause"><work type="delay" workers="1"><operation type="delay" ratio="100" /></work></workstage>
@@ -372,8 +353,8 @@ def test_what_has_no_effect_is_read_with_a_notice(tmp_path) -> None:
     assert found.notices == tuple(
         f"{path}:{where} has no effect here"
         for where in (
-            "5: work 'main': driver='driver1'", "2: storage 's3': config: retry=9",
+            "5: work 'main': driver='driver1'", "5: work 'main': division='object'", "2: storage 's3': config: retry=9",
             "2: storage 's3': config: caching=true",
-            "6: operation 'read': config: hashCheck=True", "7: operation 'list': config: objects=u(1,9)",
+            "7: operation 'read': config: hashCheck=True", "8: operation 'list': config: objects=u(1,9)",
         )
     )  # fmt: skip

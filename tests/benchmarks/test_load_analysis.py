@@ -251,5 +251,5 @@ def test_results_of_runs_compare(tmp_path, capsys) -> None:
     rows = [line.split() for line in text.splitlines() if line.strip().startswith("read")]
     assert rows and rows[-1][-1] == "faster"
     (case,) = results.read(tmp_path / "after.json").cases
-    assert case.parameters["operations"] == "kind read, weight 1, count 1, selection each, division none"
+    assert case.parameters["operations"] == "kind read, weight 1, count 1, selection each"
     assert case.figures("run") == pytest.approx([20 * 1000 / (1 << 20)] * 5, rel=1e-3)
