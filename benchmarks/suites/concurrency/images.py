@@ -57,7 +57,7 @@ def reading(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
 
 def write(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> None:
     """Write the images into a server."""
-    measuring.upload(_plan(parameters, access, "write", total=parameters["objects"]))
+    measuring.do_all(_plan(parameters, access, "write", total=parameters["objects"]))
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for each in measuring.servers(told):
         plan = writing(parameters, each["access"])
         protocols.make_container(plan)
-        measuring.upload(plan)
+        measuring.do_all(plan)
     return {"root": str(root)}
 
 

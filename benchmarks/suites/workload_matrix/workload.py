@@ -48,10 +48,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 CONTAINERS = Names("r(1,1)", "matrix")
 PREFIX = "object"
-#: Of what prepares and cleans up.
-HELPERS = 4
-#: Seconds that these may take.
-LONGEST = 300.0
 
 #: The addresses of agents on the servers' machines, and what they watch there.
 AGENTS_VARIABLE, WATCH_VARIABLE = "FASTIO_LOAD_AGENTS", "FASTIO_LOAD_WATCH"
@@ -97,10 +93,10 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make the container and write what is read."""
     access = surroundings()["access"]
     writing = written(1, {**parameters, "reads": 0}, scan=True)
-    chosen = plan(parameters, access, writing, total=writing.scanned, seconds=LONGEST, users=HELPERS)
+    chosen = plan(parameters, access, writing, total=writing.scanned)
     with contextlib.closing(protocols.once(chosen)) as service:
         service.make_container(CONTAINERS.name(1))
-    _carry_out(chosen)
+    measuring.do_all(chosen)
     return {}
 
 
@@ -110,20 +106,11 @@ def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
     deleting = Operation(
         "delete", containers=CONTAINERS, objects=Names(f"r(1,{2 * parameters['objects']})", PREFIX), scan=True
     )
-    chosen = plan(parameters, access, deleting, total=deleting.scanned, seconds=LONGEST, users=HELPERS)
-    _carry_out(chosen, gone=404)
+    chosen = plan(parameters, access, deleting, total=deleting.scanned)
+    measuring.do_all(chosen, gone=404)
     with contextlib.closing(protocols.once(chosen)) as service:
         service.remove_container(CONTAINERS.name(1))
     return {}
-
-
-def _carry_out(chosen: Plan, gone: int | None = None) -> None:
-    """Do it once; raises RuntimeError if an operation fails, unless what it is done to is gone."""
-    with measuring.Load() as load:
-        found = load.carry_out(chosen)
-    failed = found.operations.failed & (found.operations.status != gone)
-    if failed.any() or len(found.operations) < chosen.total:
-        raise RuntimeError(f"{int(failed.sum())} of {chosen.total} operations failed: {list(found.errors)[:3]}")
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
