@@ -85,9 +85,13 @@ def written(directory: Path, sources: list[Payload]) -> bool:
 def reference_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """``collie vdi read … | cat >/dev/null``, which keeps nothing, or ``cat piece | collie vdi write …``.
 
-    The pipe is an enlarged one here too. What is read is checked in a second pass.
+    The pipe is an enlarged one here too. What is read is checked in a second pass. For the driver's tasks there is one
+    command for all of the image.
     """
-    if parameters["task"] == "read":
+    task = choice(parameters, "task", "read", "write", "get", "add")
+    if task in ("get", "add"):
+        parameters = {**parameters, "chunk": parameters["size"], "new": True}
+    if task in ("read", "get"):
         directory, payload = readable_cluster(parameters)
         additions = dog_environment(directory, parameters)
         with measure() as measured:

@@ -6,24 +6,15 @@ way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
 """
 
 import contextlib
-import importlib.util
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import dog
+from benchmarks.harness import modes
 from benchmarks.harness.modes import Mode
-from benchmarks.harness.worker import Measured, digest, measure, pieces_of
-from benchmarks.suites.sheepdog.cluster import (
-    ADDRESS,
-    IMAGE,
-    PORT,
-    dog_environment,
-    readable_cluster,
-    reference_pipeline,
-)
-from benchmarks.suites.sheepdog.cluster import writable_cluster as writable_pieces
+from benchmarks.harness.worker import digest, digests, measure, pieces_of
+from benchmarks.suites.sheepdog.cluster import ADDRESS, IMAGE, PORT, dog_environment, readable_cluster, writable_cluster
 
 ADDED = "added"
 
@@ -47,61 +38,28 @@ def chunks_of(store: Any) -> Iterator[bytes]:
     return iter(store.get(where)[0])
 
 
-def get(store: Any, sha256: str) -> tuple[Measured, int, bool]:
-    """What was measured, how many bytes it was, and whether a second pass found them to be right."""
-    with measure() as measured:
-        size = sum(map(len, chunks_of(store)))
-    return measured, size, digest(chunks_of(store)) == sha256
-
-
-def add(store: Any, path: Path, directory: Path, sha256: str) -> tuple[Measured, int, bool]:
-    size = path.stat().st_size
-    with open(path, "rb") as file, measure() as measured:
-        _, written, _, multihash, _ = store.add(ADDED, file, size, "sha512")
-    with open(dog.image_file(directory, ADDED), "rb") as image, open(path, "rb") as file:
-        right = digest(pieces_of(image)) == sha256 and digest(pieces_of(file), "sha512") == multihash
-    return measured, written, right
-
-
-@contextlib.contextmanager
-def writable_cluster(parameters: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """A cluster for this run only, and the file that is to be added as one image."""
-    with writable_pieces({**parameters, "chunk": parameters["size"]}) as (directory, (source,)):
-        yield directory, source
-
-
 def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    if mode.green:
-        import eventlet
-
-        eventlet.monkey_patch()
     with contextlib.ExitStack() as stack:
         reads = parameters["task"] == "get"
         if reads:
             directory, payload = readable_cluster(parameters)
         else:
-            directory, payload = stack.enter_context(writable_cluster(parameters))
+            whole = {**parameters, "chunk": parameters["size"]}
+            directory, (payload,) = stack.enter_context(writable_cluster(whole))
         os.environ.update(dog_environment(directory, {**parameters, "new": True}))
-        import fastio
+        modes.enter(mode, parameters, (), ())
         from fastio.drivers import sheepdog
 
-        fastio.patch(**parameters.get("settings", {}))
         store = store_of(sheepdog)
+        with open(payload.path, "rb") as file, measure() as measured:
+            if reads:
+                size = sum(map(len, chunks_of(store)))
+            else:
+                _, size, _, multihash, _ = store.add(ADDED, file, payload.size, "sha512")
         if reads:
-            measured, size, right = get(store, payload.sha256)
+            # A second pass.
+            right = digest(chunks_of(store)) == payload.sha256
         else:
-            measured, size, right = add(store, payload.path, directory, payload.sha256)
+            with open(dog.image_file(directory, ADDED), "rb") as image:
+                right = digest(pieces_of(image)) == payload.sha256 and multihash == digests(payload).multihash
     return measured.result(bytes=size, verified=right and size == payload.size)
-
-
-def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """One command for all of the image, from or to ``cat``."""
-    task = "read" if parameters["task"] == "get" else "write"
-    return reference_pipeline({**parameters, "task": task, "chunk": parameters["size"], "new": True})
-
-
-def why_not() -> str:
-    """Why the driver cannot run here; empty if it can."""
-    return (
-        "" if importlib.util.find_spec("glance_store") else "not installed: glance_store (the extra 'sheepdog' has it)"
-    )

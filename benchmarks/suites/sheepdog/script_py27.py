@@ -93,10 +93,7 @@ def main(variant, parameters):
     reset_peak()
     memory, cpu, start = peak_memory(), cpu_seconds(), time.time()
     for command in prepared["commands"]:
-        if isinstance(command, list):
-            outputs.append(processutils.execute(*command)[0])
-        else:
-            outputs.append(processutils.execute(command, shell=True)[0])
+        outputs.append(processutils.execute(*command)[0])
     seconds = time.time() - start
     result = {
         "seconds": seconds,

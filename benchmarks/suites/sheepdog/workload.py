@@ -21,6 +21,7 @@ Parameters:
 for the references, which have no Python in the way of the bytes.
 """
 
+import functools
 import json
 import os
 import shlex
@@ -29,7 +30,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.harness.modes import MODES, REFERENCE_PIPE, Mode, check_fast, choice, enter, read_all, variants
-from benchmarks.harness.worker import digest, measure, random_payload
+from benchmarks.harness.worker import Payload, digest, measure, random_payload
 from benchmarks.suites.sheepdog import driver, legacy
 from benchmarks.suites.sheepdog.cluster import (
     collie,
@@ -42,26 +43,28 @@ from benchmarks.suites.sheepdog.cluster import (
 )
 
 
-def run_cat(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    from oslo_concurrency import processutils
-
-    payload = random_payload(parameters["size"])
-    command = f"cat {shlex.quote(str(payload.path))}"
-    with measure() as measured:
-        output, _ = processutils.execute(command, shell=True, binary=True)
-    return measured.result(bytes=len(output), verified=digest([output]) == payload.sha256)
-
-
-def run_read(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the image chunk by chunk. All of them are kept, until they are hashed after the measurement."""
-    from oslo_concurrency import processutils
-
+def reading(parameters: Mapping[str, Any]) -> tuple[Payload, list[list[str]], dict[str, str]]:
+    """What is read, the commands that read it, and what these have to find in their environment."""
+    if choice(parameters, "task", "cat", "read") == "cat":
+        payload = random_payload(parameters["size"])
+        # What Popen makes of a command with shell=True.
+        return payload, [["/bin/sh", "-c", f"cat {shlex.quote(str(payload.path))}"]], {}
     directory, payload = readable_cluster(parameters)
-    os.environ.update(dog_environment(directory, parameters))
-    outputs = []
+    return payload, [collie("read", *piece) for piece in pieces(parameters)], dog_environment(directory, parameters)
+
+
+def execute(command: list[str]) -> bytes:
+    from oslo_concurrency import processutils
+
+    return processutils.execute(*command, binary=True)[0]
+
+
+def run_read(parameters: Mapping[str, Any], read: Callable[[list[str]], bytes] = execute) -> dict[str, Any]:
+    """Read the file, or the image chunk by chunk. All of it is kept, until it is hashed after the measurement."""
+    payload, commands, environment = reading(parameters)
+    os.environ.update(environment)
     with measure() as measured:
-        for offset, length in pieces(parameters):
-            outputs.append(processutils.execute(*collie("read", offset, length), binary=True)[0])
+        outputs = list(map(read, commands))
     return measured.result(bytes=sum(map(len, outputs)), verified=digest(outputs) == payload.sha256)
 
 
@@ -77,68 +80,38 @@ def run_write(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return measured.result(bytes=sum(map(len, inputs)), verified=written(directory, sources))
 
 
-TASKS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"cat": run_cat, "read": run_read, "write": run_write}
-
-
 def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    name = choice(parameters, "task", *TASKS, "get", "add")
-    if name not in TASKS:
+    task = choice(parameters, "task", "cat", "read", "write", "get", "add")
+    if task in ("get", "add"):
         return driver.run(mode, parameters)
     enter(mode, parameters)
-    result = TASKS[name](parameters)
+    result = run_write(parameters) if task == "write" else run_read(parameters)
     check_fast(mode, parameters["size"])
     return result
 
 
 def run_legacy(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Under eventlet, with the 1,024-byte loop of Python 2.7."""
-    task = TASKS[choice(parameters, "task", "cat", "read")]
     enter(MODES["eventlet-stock"], parameters)
     legacy.install()
-    return task(parameters)
-
-
-def reference_readall(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Each output by one ``readall()`` in C, into one bytes object, from an enlarged pipe."""
-    if choice(parameters, "task", "cat", "read") == "cat":
-        payload = random_payload(parameters["size"])
-        commands = [["sh", "-c", f"cat {shlex.quote(str(payload.path))}"]]
-    else:
-        directory, payload = readable_cluster(parameters)
-        os.environ.update(dog_environment(directory, parameters))
-        commands = [collie("read", offset, length) for offset, length in pieces(parameters)]
-    with measure() as measured:
-        outputs = [read_all(command, REFERENCE_PIPE) for command in commands]
-    return measured.result(bytes=sum(map(len, outputs)), verified=digest(outputs) == payload.sha256)
-
-
-def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Without Python in the way, as :func:`benchmarks.suites.sheepdog.cluster.reference_pipeline` does it."""
-    whole = choice(parameters, "task", "read", "write", "get", "add") in ("get", "add")
-    return driver.reference(parameters) if whole else reference_pipeline(parameters)
+    return run_read(parameters)
 
 
 VARIANTS = variants(
     run,
     {
         "eventlet-legacy": run_legacy,
-        "reference-readall": reference_readall,
-        "reference-pipeline": reference,
+        # Each output by one readall() in C, into one bytes object, from an enlarged pipe.
+        "reference-readall": functools.partial(run_read, read=lambda command: read_all(command, REFERENCE_PIPE)),
+        "reference-pipeline": reference_pipeline,
     },
 )
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What the script for Python 2.7, which cannot import this module, needs: payload, commands, environment."""
-    if choice(parameters, "task", "cat", "read") == "cat":
-        payload = random_payload(parameters["size"])
-        return {"sha256": payload.sha256, "commands": [f"cat {shlex.quote(str(payload.path))}"], "environment": {}}
-    directory, payload = readable_cluster(parameters)
-    return {
-        "sha256": payload.sha256,
-        "commands": [collie("read", offset, length) for offset, length in pieces(parameters)],
-        "environment": dog_environment(directory, parameters),
-    }
+    payload, commands, environment = reading(parameters)
+    return {"sha256": payload.sha256, "commands": commands, "environment": environment}
 
 
 if __name__ == "__main__":
