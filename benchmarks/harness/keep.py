@@ -51,7 +51,7 @@ def summary(result: Result, judged: Sequence[Table] | None = None) -> Summary:
         suite=result.suite,
         machine={key: result.machine.get(key) for key in STABLE},
         packages=result.packages,
-        command=[each.replace(f"{ROOT}/", "") for each in result.command],
+        command=_command(result.command),
         started=result.started,
         finished=result.finished,
         cases=[] if result.suite.split()[0] in TABLES_ONLY else [_case(case) for case in result.cases],
@@ -60,8 +60,20 @@ def summary(result: Result, judged: Sequence[Table] | None = None) -> Summary:
     )
 
 
+def _command(arguments: Sequence[str]) -> list[str]:
+    """A command as others can run it: without what is of this machine only."""
+    program, *rest = (each.replace(f"{ROOT}/", "") for each in arguments)
+    if "--result" in rest:
+        at = rest.index("--result")
+        del rest[at : at + 2]
+    return [*(["python", "-m", "pytest"] if "pytest" in Path(program).parts else [program]), *rest]
+
+
 def _case(case: CaseResult) -> SummaryCase:
     same: dict[str, Any] = {each.name: getattr(case, each.name) for each in fields(case)}
+    same["parameters"] = {
+        name: each.replace(f"{ROOT}/", "") if isinstance(each, str) else each for name, each in case.parameters.items()
+    }
     same["variants"] = {title: _row(case, title, row) for title, row in case.variants.items()}
     # The servers of single rows are in the names of these.
     same["backend"] = {name: value for name, value in case.backend.items() if name not in case.variants}

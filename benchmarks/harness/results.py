@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import os
 import statistics
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from benchmarks.harness import page
 from fastio.report import Outcome
 
 if TYPE_CHECKING:
@@ -231,9 +231,7 @@ class Result:
         """Write the file as a whole, so that whoever reads it at any time finds valid JSON."""
         self.finished = _now()
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}")
-        partial.write_text(self.text(), encoding="utf-8")
-        os.replace(partial, path)
+        page.write(path, self.text())
 
 
 def read(path: Path | str) -> Result:
