@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -62,25 +63,31 @@ def choice(parameters: Mapping[str, Any], name: str, *allowed: str) -> str:
     return value
 
 
-def enter(mode: Mode, parameters: Mapping[str, Any]) -> None:
-    """Make this process run commands in this mode, with the fastio settings among the parameters (``settings``).
+def enter(
+    mode: Mode, parameters: Mapping[str, Any],
+    imported: Sequence[str] = ("oslo_concurrency.processutils",), patches: Sequence[str] | None = None,
+) -> None:  # fmt: skip
+    """Make this process a service in this mode, with the fastio settings among the parameters (``settings``).
 
-    :raises RuntimeError: if a patch could not be applied
+    :param imported: its modules, which come before the patches: what they cost is not what is measured
+    :param patches: those that have to be in effect; by default those of commands
+    :raises RuntimeError: if one is not
     """
     if mode.green:
         import eventlet
 
         eventlet.monkey_patch()
-    # The imports of a service come first; what they cost is not what is measured.
-    from oslo_concurrency import processutils  # noqa: F401
-
+    for name in imported:
+        importlib.import_module(name)
     if not mode.fast:
         return
     import fastio
 
     fastio.patch(**parameters.get("settings", {}))
-    wanted = ("green_communicate", "green_wait", "green_pipe") if mode.green else ("communicate", "wait")
-    require(*wanted, "oslo_spawn")
+    if patches is None:
+        patches = ("green_communicate", "green_wait", "green_pipe") if mode.green else ("communicate", "wait")
+        patches = (*patches, "oslo_spawn")
+    require(*patches)
 
 
 def require(*names: str) -> None:

@@ -85,11 +85,14 @@ def server_cpu_seconds(pids: Sequence[int]) -> float:
 
 
 @contextlib.contextmanager
-def measured(heartbeat: bool = False, pids: Sequence[int] | None = None) -> Iterator[dict[str, float]]:
+def measured(
+    heartbeat: bool = False, pids: Sequence[int] | None = None, waiting: bool = False
+) -> Iterator[dict[str, float]]:  # fmt: skip
     """Measure the block; yields a dictionary that has all figures when the block is left.
 
     :param heartbeat: those of a heartbeat as well
     :param pids: processes of the server; by default of the case's backend
+    :param waiting: this process only waits, so nothing is said of its memory, its reads and its waits
     """
     pids = surroundings().get("pids", []) if pids is None else pids
     figures: dict[str, float] = {}
@@ -101,4 +104,5 @@ def measured(heartbeat: bool = False, pids: Sequence[int] | None = None) -> Iter
         figures["server_cpu_seconds"] = server_cpu_seconds(pids) - before
     if beating is not None:
         figures.update(beating.stop())
-    figures.update({name: value for name, value in vars(found).items() if value is not None})
+    own = {name: value for name, value in vars(found).items() if value is not None}
+    figures.update({name: own[name] for name in ("seconds", "cpu_seconds")} if waiting else own)

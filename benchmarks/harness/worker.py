@@ -86,12 +86,15 @@ def surroundings() -> dict[str, Any]:
 def running(name: str | None, told: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """``access`` and ``pids`` of the backend that runs beside the case's by that name; of the case's own without one.
 
-    :raises RuntimeError: if it did not start
+    :raises RuntimeError: if it did not start, or could not be prepared
     """
     told = surroundings() if told is None else told
     found = told["beside"].get(name, {"failed": "there is no such server"}) if name else told
-    if "failed" in found:
-        raise RuntimeError(f"{name}: {found['failed']}")
+    failed = found.get("failed") or told.get("prepared", {}).get("failed", {}).get(name)
+    if failed:
+        # Logs, mostly.
+        print(failed, file=sys.stderr)
+        raise RuntimeError(f"{name}: {failed.splitlines()[0]}")
     return found
 
 

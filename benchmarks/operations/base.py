@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 from benchmarks.harness.modes import Mode, check_fast
 from benchmarks.harness.worker import Payload, random_payload, text_payload
 
+#: Bytes of images that are left before they are deleted: that takes a time of its own.
+LEFT = 256 << 20
+
 #: What an operation is given beside the mode: the parameters of the case, and how to reach its server.
 Context: TypeAlias = Mapping[str, Any]
 
@@ -18,7 +21,6 @@ class Work:
 
     #: whether threads make the calls, whatever the mode: what is measured is a server
     threads = False
-
     def before(self, size: int, calls: int) -> None:
         """What so many calls need that is not measured."""
 
@@ -97,6 +99,28 @@ class Writing(Counted):
 
     def sha256(self, size: int) -> str:
         return self._write(random_payload(size), True)
+
+
+class Keeping(Work):
+    """A call that leaves an image, which is deleted with others once they are many bytes."""
+
+    def __init__(self, delete: Callable[[str], object]) -> None:
+        self._delete = delete
+        self._kept: list[str] = []
+        self._left = 0
+
+    def keep(self, image: str, size: int) -> None:
+        self._kept.append(image)
+        self._left += size
+
+    def after(self) -> None:
+        if self._left >= LEFT:
+            self.clear()
+
+    def clear(self) -> None:
+        while self._kept:
+            self._delete(self._kept.pop())
+        self._left = 0
 
 
 @functools.cache

@@ -4,7 +4,6 @@ Of the context: ``url`` of the server.
 """
 
 import contextlib
-import importlib
 import io
 import socket
 import urllib.parse
@@ -16,21 +15,8 @@ from benchmarks.harness.modes import Mode
 from benchmarks.harness.worker import Payload
 from benchmarks.operations.base import Context, Reading, Work, Writing, content
 
-
-def _client(mode: Mode, patches: tuple[str, ...], *imported: str) -> None:
-    """Make this process a client's in this mode, which has these modules."""
-    if mode.green:
-        import eventlet
-
-        eventlet.monkey_patch()
-    # The imports of a service come before the patches.
-    for name in imported:
-        importlib.import_module(name)
-    if mode.fast:
-        import fastio
-
-        fastio.patch()
-        modes.require(*patches)
+#: Patches of what sends with urllib3.
+URLLIB3 = ("urllib3_blocks", "urllib3_sendfile")
 
 
 class Sending(Writing):
@@ -54,7 +40,7 @@ class Sending(Writing):
 
 @contextlib.contextmanager
 def upload(mode: Mode, context: Context, body: str) -> Iterator[Work]:
-    _client(mode, ("urllib3_blocks", "urllib3_sendfile"), "requests")
+    modes.enter(mode, context, ("requests",), URLLIB3)
     import requests
 
     url = context["url"]
@@ -87,7 +73,7 @@ def sendfile(mode: Mode, context: Context) -> Iterator[Work]:
 
 @contextlib.contextmanager
 def swiftclient_put(mode: Mode, context: Context) -> Iterator[Work]:
-    _client(mode, ("urllib3_blocks", "urllib3_sendfile"), "swiftclient.client")
+    modes.enter(mode, context, ("swiftclient.client",), URLLIB3)
     import swiftclient.client
 
     url = context["url"]
@@ -103,7 +89,7 @@ def swiftclient_put(mode: Mode, context: Context) -> Iterator[Work]:
 
 @contextlib.contextmanager
 def glanceclient(mode: Mode, context: Context) -> Iterator[Work]:
-    _client(mode, ("glanceclient_hashing",), "glanceclient.v2.images")
+    modes.enter(mode, context, ("glanceclient.v2.images",), ("glanceclient_hashing",))
     import glanceclient
 
     client = glanceclient.Client("2", context["url"], token="none")
@@ -138,7 +124,7 @@ class Sink(io.RawIOBase):
 @contextlib.contextmanager
 def openstacksdk(mode: Mode, context: Context, what: str) -> Iterator[Work]:
     names = ("openstack.image.v2._proxy", "openstack.object_store.v1._proxy")
-    _client(mode, ("openstacksdk_download", "openstacksdk_hashing"), *names)
+    modes.enter(mode, context, names, ("openstacksdk_download", "openstacksdk_hashing"))
     import openstack.image.v2._proxy
     import openstack.object_store.v1._proxy
 

@@ -22,8 +22,7 @@ from benchmarks.harness.worker import (
     random_payload,
 )
 from benchmarks.operations import servers
-from benchmarks.operations.base import Context, Work
-from benchmarks.operations.stores import LEFT
+from benchmarks.operations.base import Context, Keeping, Work
 
 #: Seconds that a request of the set-up may take.
 PATIENCE = 120
@@ -34,16 +33,33 @@ class WrongData(Exception):
     """What arrived is not what was sent."""
 
 
-class Glance:
-    """A running glance-api, from :meth:`benchmarks.backends.base.Backend.access`."""
+class Service:
+    """A running server.
 
-    #: a request that costs glance little
+    :param access: from :meth:`benchmarks.backends.base.Backend.access`
+    :param directory: has the data of its images
+    """
+
+    #: a request that costs it little
+    cheap = ""
+
+    def __init__(self, access: Mapping[str, Any], directory: str) -> None:
+        self.url = access["url"]
+        self.port = urllib.parse.urlsplit(self.url).port or 80
+        self._directory = Path(directory)
+
+    def stored(self, identifier: str) -> Path:
+        """The file that has an image's data."""
+        return self._directory / identifier
+
+
+class Glance(Service):
+    """A glance-api."""
+
     cheap = "/v2/schemas/image"
 
     def __init__(self, access: Mapping[str, Any]) -> None:
-        self.url = access["url"]
-        self.port = urllib.parse.urlsplit(self.url).port or 80
-        self._images = Path(access["images"])
+        super().__init__(access, access["images"])
         self._api = Api(self.port, PATIENCE)
 
     def new(self, **fields: str) -> str:
@@ -53,10 +69,6 @@ class Glance:
     def place(self, identifier: str) -> str:
         """The URL of an image's data."""
         return f"{self.url}/v2/images/{identifier}/file"
-
-    def stored(self, identifier: str) -> Path:
-        """The file that has an image's data."""
-        return self._images / identifier
 
     def multihash(self, identifier: str) -> str:
         """SHA-512 of an image as glance has it.
@@ -78,15 +90,13 @@ class Glance:
             raise RuntimeError(f"image {identifier} is not deleted: status {status}")
 
 
-class Nginx:
+class Nginx(Service):
     """The reference: nginx, which sends and takes files and hashes nothing."""
 
     cheap = "/answer"
 
     def __init__(self, access: Mapping[str, Any]) -> None:
-        self.url = access["url"]
-        self.port = urllib.parse.urlsplit(self.url).port or 80
-        self._files = Path(access["place"]["directory"])
+        super().__init__(access, access["place"]["directory"])
         self._made = 0
 
     def new(self) -> str:
@@ -95,9 +105,6 @@ class Nginx:
 
     def place(self, identifier: str) -> str:
         return f"{self.url}/{identifier}"
-
-    def stored(self, identifier: str) -> Path:
-        return self._files / identifier
 
     def multihash(self, identifier: str) -> str:
         return sha512(self.stored(identifier))
@@ -231,16 +238,15 @@ def wsgi_serving(mode: Mode, context: Context) -> Iterator[Work]:
         yield Serving(client, kind, context["chunk"])
 
 
-class Uploading(Work):
-    """PUT of an image's data to a glance-api; the images are made before, and deleted once there are many."""
+class Uploading(Keeping):
+    """PUT of an image's data to a glance-api; the images are made before."""
 
     threads = True
 
     def __init__(self, service: Any) -> None:
+        super().__init__(service.delete)
         self._service = service
         self._new: list[str] = []
-        self._full: list[str] = []
-        self._left = 0
 
     def before(self, size: int, calls: int) -> None:
         self._new += [self._service.new() for _ in range(calls - len(self._new))]
@@ -260,18 +266,11 @@ class Uploading(Work):
 
     def _put(self, payload: Payload) -> str:
         image = self._new.pop()
-        self._full.append(image)
-        self._left += payload.size
+        self.keep(image, payload.size)
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(payload.size)}
         with open(payload.path, "rb") as file:
             http_client.put(self._service.place(image), file, headers)
         return image
-
-    def after(self) -> None:
-        if self._left >= LEFT:
-            while self._full:
-                self._service.delete(self._full.pop())
-            self._left = 0
 
 
 @contextlib.contextmanager

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.harness.modes import MIB, Mode
-from benchmarks.harness.worker import MULTIHASH, Payload, digest, digests, random_payload, surroundings
-from benchmarks.operations.base import Context, Reading, Work
+from benchmarks.harness import modes
+from benchmarks.harness.modes import Mode
+from benchmarks.harness.worker import (
+    MULTIHASH,
+    Payload,
+    digest,
+    digests,
+    measure,
+    pieces_of,
+    random_payload,
+    surroundings,
+)
+from benchmarks.operations.base import Context, Keeping, Work
 
 if TYPE_CHECKING:
     from benchmarks.backends.stores import Store
-
-#: Bytes of images that are left in a store, or in a service, before they are deleted: that takes a time of its own.
-LEFT = 256 * MIB
 
 
 class Source:
@@ -34,12 +44,26 @@ class Source:
         self._file.close()
 
 
-def enter(mode: Mode) -> None:
-    if mode.green:
-        import eventlet
+def hashed(payload: Payload, *names: str, place: str | None = None) -> dict[str, Any]:
+    """The result of hashing an image in this thread, and of writing it to ``place``, in pieces of 1 MiB.
 
-        eventlet.monkey_patch()
-    import glance_store  # noqa: F401 (the imports of a service come before the patches)
+    Of what is written ``server_cpu_seconds`` are what that costs.
+    """
+    hashers = [hashlib.new(name, usedforsecurity=False) for name in names]
+    with open(payload.path, "rb", buffering=0) as source, contextlib.ExitStack() as stack:
+        target = stack.enter_context(tempfile.TemporaryFile(dir=place, buffering=0)) if place else None
+        with measure() as found:
+            for piece in pieces_of(source):
+                for hasher in hashers:
+                    hasher.update(piece)
+                if target and target.write(piece) != len(piece):
+                    raise RuntimeError("the file system did not take all of it")
+            said = [hasher.hexdigest() for hasher in hashers]
+        known = digests(payload)
+        verified = said == [known.multihash if name == MULTIHASH else known.checksum for name in names]
+        verified &= target is None or os.fstat(target.fileno()).st_size == payload.size
+    spent = {"server_cpu_seconds": found.cpu_seconds} if place else {}
+    return found.result(bytes=payload.size, verified=verified, **spent)
 
 
 def check_patched(store: Store) -> None:
@@ -61,11 +85,7 @@ def opened_store(mode: Mode, parameters: Mapping[str, Any]) -> Iterator[Store]:
     """The case's store in this process, made to be used in that mode, and used once."""
     from benchmarks.backends.stores import opened
 
-    enter(mode)
-    if mode.fast:
-        import fastio
-
-        fastio.patch(**parameters.get("settings", {}))
+    modes.enter(mode, parameters, ("glance_store",), ())
     with opened(surroundings()["access"], **parameters.get("options", {})) as store:
         if mode.fast:
             check_patched(store)
@@ -82,54 +102,79 @@ def get(store: Store, url: str) -> Iterator[bytes]:
         raise RuntimeError(f"{url}: {abs(size)} bytes {'are missing' if size > 0 else 'too many'}")
 
 
-@contextlib.contextmanager
-def store_get(mode: Mode, context: Context) -> Iterator[Work]:
-    images = context["images"]
-    with opened_store(mode, {}) as store:
+class Getting(Work):
+    """``get()`` of an image of each size, whose URL is known."""
 
-        def run(size: int, take: Callable[[Any], object]) -> None:
-            for chunk in get(store, images[str(size)]):
-                take(chunk)
-
-        yield Getting(run)
-
-
-class Getting(Reading):
-    counts = False
-
-
-class Adding(Work):
-    """``add()`` of an image."""
-
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Store, images: Mapping[str, str]) -> None:
         self._store = store
-        self._urls: list[str] = []
-        self._left = 0
+        self._images = images
+        #: chunks that have come in all calls
+        self.pieces = 0
 
     def once(self, size: int) -> int:
-        return self._added(size).size
+        pieces = moved = 0
+        for chunk in self._get(size):
+            pieces += 1
+            moved += len(chunk)
+        self.pieces += pieces
+        return moved
 
     def sha256(self, size: int) -> str:
-        return digest(get(self._store, self._added(size).url))
+        return digest(self._get(size))
 
-    def _added(self, size: int) -> Any:
+    def _get(self, size: int) -> Iterator[bytes]:
+        return get(self._store, self._images[str(size)])
+
+
+@contextlib.contextmanager
+def store_get(mode: Mode, context: Context) -> Iterator[Getting]:
+    """Of the context: ``images``, the URL of each size, and what :func:`opened_store` takes."""
+    with opened_store(mode, context) as store:
+        yield Getting(store, context["images"])
+
+
+class Adding(Keeping):
+    """``add()`` of an image.
+
+    :param hashed: whether what it says of the image has to be right
+    """
+
+    def __init__(self, store: Store, hashed: bool = True) -> None:
+        super().__init__(store.delete)
+        self._store = store
+        self._hashed = hashed
+        self._right = True
+        #: reads of the image's data, in all calls
+        self.pieces = 0
+
+    def before(self, size: int, calls: int) -> None:
+        # From then on they are known.
+        digests(random_payload(size))
+
+    def once(self, size: int) -> int:
         payload = random_payload(size)
         with contextlib.closing(Source(payload)) as source:
             added = self._store.add(source, size=size, hashing=MULTIHASH)
-        self._urls.append(added.url)
-        self._left += size
-        if (added.checksum, added.multihash) != digests(payload):
-            raise RuntimeError(f"{added.url}: another checksum than the payload's")
-        return added
+        self.pieces += source.reads
+        self.keep(added.url, size)
+        self._right &= not self._hashed or (added.checksum, added.multihash) == digests(payload)
+        return added.size
 
-    def after(self) -> None:
-        if self._left >= LEFT:
-            while self._urls:
-                self._store.delete(self._urls.pop())
-            self._left = 0
+    def sha256(self, size: int) -> str:
+        self.once(size)
+        return self.stored()
+
+    def stored(self) -> str:
+        """The SHA-256 of the image that was added last."""
+        return digest(get(self._store, self._kept[-1])) if self._right else "another checksum than the payload's"
 
 
 @contextlib.contextmanager
-def store_add(mode: Mode, context: Context) -> Iterator[Work]:
-    with opened_store(mode, {}) as store:
-        yield Adding(store)
+def store_add(mode: Mode, context: Context) -> Iterator[Adding]:
+    """Of the context: ``unhashed``, 1 if the checksums are not to be looked at, and what :func:`opened_store` takes."""
+    with opened_store(mode, context) as store:
+        work = Adding(store, not context.get("unhashed"))
+        try:
+            yield work
+        finally:
+            work.clear()

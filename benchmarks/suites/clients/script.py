@@ -1,11 +1,9 @@
-"""Runs in the Python that has glanceclient: one download as a service does it, or the hashing alone.
+"""Runs in the Python that has glanceclient: one download as a service does it.
 
 ``python script.py JSON`` with ``url``, ``image``, ``path`` (where the image is written to) and ``report``
 (a file that gets the figures of the transfer alone, without the imports); ``verify``, ``green``, ``fast``; ``cacert``.
-With ``hash`` it computes the SHA-512 of that file instead.
 """
 
-import hashlib
 import json
 import resource
 import sys
@@ -13,27 +11,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-MIB = 1 << 20
-
 
 def main(told: dict[str, Any]) -> None:
-    work = hashing(told) if "hash" in told else download(told)
+    work = download(told)
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     work()
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     with open(told["report"], "w") as file:
         json.dump({"transfer_seconds": seconds, "transfer_cpu_seconds": spent}, file)
-
-
-def hashing(told: dict[str, Any]) -> Callable[[], None]:
-    def work() -> None:
-        hasher, buffer = hashlib.sha512(), bytearray(MIB)
-        with open(told["hash"], "rb", buffering=0) as file:
-            while size := file.readinto(buffer):
-                hasher.update(memoryview(buffer)[:size])
-
-    return work
 
 
 def download(told: dict[str, Any]) -> Callable[[], None]:

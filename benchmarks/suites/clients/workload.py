@@ -32,7 +32,6 @@ import select
 import subprocess
 import tempfile
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -50,8 +49,9 @@ from benchmarks.harness.worker import (
     surroundings,
 )
 from benchmarks.operations.services import CURL, Glance, put
+from benchmarks.operations.stores import hashed
 from benchmarks.suites.clients import script
-from benchmarks.suites.stores.references import Swift, run
+from benchmarks.suites.stores.references import Swift, login, run
 
 #: Bytes of the image whose transfer is the start of a command and nothing else.
 LEAST = 1
@@ -178,8 +178,15 @@ def save(
     def to(path: str, image: str) -> list[str]:
         if row.program != "api":
             return row.command(parameters["python"], arguments(row.program, where, image, path))
-        told = {"url": where.url, "image": image, "cacert": where.certificate, "path": path, "verify": row.verify}
-        return scripted(parameters, report.name, **told, green=row.green, fast=row.fast)
+        told: dict[str, Any] = {
+            "url": where.url,
+            "image": image,
+            "cacert": where.certificate,
+            "path": path,
+            "verify": row.verify,
+        }
+        told |= {"report": report.name, "green": row.green, "fast": row.fast}
+        return [parameters["python"], script.__file__, json.dumps(told)]
 
     with tempfile.NamedTemporaryFile() as report:
         start = timed(to("/dev/null", prepared["least"]))
@@ -189,17 +196,11 @@ def save(
     return {**beyond(figures, start, parameters["size"], verified), **own}
 
 
-def scripted(parameters: Mapping[str, Any], report: str, **told: Any) -> list[str]:
-    """The script, which writes what the transfer alone has taken to the file ``report``."""
-    return [parameters["python"], script.__file__, json.dumps({"report": report, **told})]
-
-
 def hash_alone(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The SHA-512 of the image, from a file, and nothing else."""
     payload = warmed(random_payload(parameters["size"]))
-    with tempfile.NamedTemporaryFile() as report:
-        figures = timed(scripted(parameters, report.name, hash=str(payload.path)))
-        return {**figures, **json.loads(report.read()), "bytes": payload.size, "verified": True}
+    found = hashed(payload, MULTIHASH)
+    return {**found, **{f"transfer_{name}": found[name] for name in ("seconds", "cpu_seconds")}}
 
 
 def create(row: Row, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,17 +261,9 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
         for name, each in (("image", payload), ("least", least)):
             prepared[name] = name
             run([*CURL, *swift.arguments, "--header", "Expect:", "--upload-file", str(each.path), swift.where(name)])
-        prepared.update(login(access), container=access["container"])
+        account, token = login(access)
+        prepared.update(account=account.removeprefix(access["url"]), token=token, container=access["container"])
     return prepared
-
-
-def login(access: Mapping[str, Any]) -> dict[str, str]:
-    """A token of Swift's, and the path of the account."""
-    headers = {"X-Auth-User": access["user"], "X-Auth-Key": access["key"]}
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(urllib.request.Request(access["auth_v1"], headers=headers), timeout=60) as answer:
-        path = answer.headers["X-Storage-Url"].removeprefix(access["url"])
-        return {"token": answer.headers["X-Auth-Token"], "account": path}
 
 
 def require_patches(python: str) -> None:

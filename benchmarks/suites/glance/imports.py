@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.glance_api import Api
+from benchmarks.harness import probes
 from benchmarks.harness.modes import choice, warmed
-from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.harness.worker import digests, measure, random_payload, running, surroundings
+from benchmarks.harness.worker import digests, random_payload, running, surroundings
 from benchmarks.operations.services import sha512
 
 #: Seconds between two looks at whether an import is done: each look costs the service some milliseconds.
@@ -54,8 +54,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             how["uri"] = f"{nginx['url']}/{offered.name}"
         elif method == "copy-image":
             _send(api.upload, image, payload.path)
-        before = server_cpu_seconds(told["pids"])
-        with measure() as found:
+        with probes.measured(pids=told["pids"], waiting=True) as figures:
             if method == "glance-direct":
                 _send(api.stage, image, payload.path)
             names = [each.name for each in stores][method == "copy-image" :]
@@ -63,17 +62,11 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             if answer.status != 202:
                 raise RuntimeError(f"{method}: {answer}")
             task = api.imported(image, LOOK)
-        spent = server_cpu_seconds(told["pids"]) - before
         if task["status"] != "success":
             raise RuntimeError(f"{method}: {task['message']}")
         known = digests(payload).multihash
         verified = {sha512(each / image) for each in stores} | {api.show(image)["os_hash_value"]} == {known}
-    return {
-        "seconds": found.seconds,
-        "cpu_seconds": found.cpu_seconds,
-        "server_cpu_seconds": spent,
-        "verified": verified,
-    }
+    return {**figures, "verified": verified}
 
 
 def _send(call: Any, image: str, path: Path) -> None:

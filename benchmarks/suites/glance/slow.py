@@ -36,11 +36,11 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.harness import probes
 from benchmarks.harness.modes import warmed
 from benchmarks.harness.other_requests import Requests
-from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.harness.slow_clients import Clients, Plan
-from benchmarks.harness.worker import digests, measure, random_payload, running, surroundings
+from benchmarks.harness.worker import digests, random_payload, running, surroundings
 from benchmarks.operations.services import Glance, Nginx, downloaded_sha512, sha512
 
 #: Seconds between two looks at temporary files.
@@ -91,18 +91,13 @@ def _measured(
     """The figures of the clients and of the other requests; and the images that uploads have completed."""
     # A server whose workers are all busy would not answer the first of them.
     with Requests(source.port, source.cheap, at_once=False) as requests, Clients(plan) as clients:
-        before = server_cpu_seconds(pids)
-        with measure() as found:
+        with probes.measured(pids=pids, waiting=True) as figures:
             requests.begin()
             time.sleep(seconds)
             clients.wait()
-            figures = clients.stop()
-        cpu = server_cpu_seconds(pids) - before
-        others = requests.stop()
-    return {
-        "bytes": figures["bytes"], "seconds": found.seconds, "cpu_seconds": found.cpu_seconds,
-        "server_cpu_seconds": cpu, "transfers": figures["ended"], "served": figures["served"], **others,
-    }, figures.get("complete", ())  # fmt: skip
+            found = clients.stop()
+        moved = {"bytes": found["bytes"], "transfers": found["ended"], "served": found["served"]}
+        return {**figures, **moved, **requests.stop()}, found["complete"]
 
 
 class Temporary:

@@ -35,63 +35,36 @@ number, and ``mb_s``. ``cpu_seconds`` is curl's.
 
 import concurrent.futures
 import contextlib
-import hashlib
 import os
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.modes import MIB, choice, warmed
+from benchmarks.harness import probes
+from benchmarks.harness.modes import choice, warmed
 from benchmarks.harness.other_requests import Requests
-from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.harness.worker import digests, measure, random_payload, surroundings
+from benchmarks.harness.worker import digests, random_payload, running, surroundings
 from benchmarks.operations.services import Glance, Nginx, WrongData, curl, downloaded_sha512, given, put, sha512
+from benchmarks.operations.stores import hashed
 from benchmarks.suites.glance import imports, slow
 
 
-class NotServed(Exception):
-    """There is no such server, or it cannot be given an image."""
-
-
 def server(parameters: Mapping[str, Any]) -> tuple[Glance | Nginx, list[int]]:
-    """The server that is measured, and its processes.
-
-    :raises NotServed: if it did not start, or did not take its image
-    """
-    told = surroundings()
-    name = parameters.get("server")
-    running = _beside(told, name) if name else told
-    access = running["access"]
-    return (Nginx if access["backend"] == "http" else Glance)(access), running["pids"]
-
-
-def _beside(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    running = told["beside"].get(name, {"failed": f"there is no server {name}"})
-    failed = running.get("failed") or told["prepared"]["failed"].get(name)
-    if failed:
-        # Logs, mostly.
-        print(failed, file=sys.stderr)
-        raise NotServed(failed.splitlines()[0])
-    return running
+    """The server that is measured, and its processes."""
+    found = running(parameters.get("server"))
+    return (Nginx if found["access"]["backend"] == "http" else Glance)(found["access"]), found["pids"]
 
 
 @contextlib.contextmanager
-def measured(parameters: Mapping[str, Any], cheap: tuple[int, str], pids: list[int]) -> Iterator[dict[str, Any]]:
+def measured(parameters: Mapping[str, Any], service: Glance | Nginx, pids: list[int]) -> Iterator[dict[str, Any]]:
     """Measure the block, with other requests meanwhile if they are asked for; ``bytes`` is for the block to say."""
     with contextlib.ExitStack() as stack:
-        requests = stack.enter_context(Requests(*cheap)) if parameters.get("requests") else None
-        figures: dict[str, Any] = {}
-        before = server_cpu_seconds(pids)
-        with measure() as found:
+        requests = stack.enter_context(Requests(service.port, service.cheap)) if parameters.get("requests") else None
+        with probes.measured(pids=pids, waiting=True) as figures:
             yield figures
-        figures["server_cpu_seconds"] = server_cpu_seconds(pids) - before
-        # Not what this process does: it only waits.
-        figures.update(seconds=found.seconds, cpu_seconds=found.cpu_seconds)
         if requests is not None:
-            figures.update(requests.stop(), mb_s=figures["bytes"] / found.seconds / 1e6)
+            figures.update(requests.stop(), mb_s=figures["bytes"] / figures["seconds"] / 1e6)
 
 
 def at_once(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -112,7 +85,7 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
             sizes.append(int(curl(*options, "--output", "/dev/null", "--write-out", "%{size_download}", place)))
         return sizes
 
-    with measured(parameters, (source.port, source.cheap), pids) as figures:
+    with measured(parameters, source, pids) as figures:
         deadline = time.monotonic() + parameters.get("seconds", 0)
         sizes: list[int] = sum(at_once(client, [deadline] * parameters.get("clients", 1)), [])
         figures["bytes"] = sum(sizes)
@@ -126,7 +99,7 @@ def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
     images = [service.new() for _ in range(parameters.get("clients", 1))]
     settle(parameters)
     try:
-        with measured(parameters, (service.port, service.cheap), pids) as figures:
+        with measured(parameters, service, pids) as figures:
             at_once(lambda image: put(payload, service.place(image), bool(parameters.get("chunked"))), images)
             figures["bytes"] = payload.size * len(images)
         known = digests(payload).multihash
@@ -159,8 +132,8 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     told = surroundings()
     images = {"": given(Glance(told["access"]), payload, known)}
     failed = {}
-    for name, running in told["beside"].items():
-        access = running.get("access", {})
+    for name, each in told["beside"].items():
+        access = each.get("access", {})
         if "images" in access:
             try:
                 images[name] = given(Glance(access), payload, known)
@@ -182,27 +155,10 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parts(parameters: Mapping[str, Any], *names: str, written: bool = True) -> dict[str, Any]:
-    """Copy and hash the image, and write it, one after the other in one thread, in pieces of 1 MiB.
-
-    ``server_cpu_seconds`` are what an upload costs without a server. (A copy is that from the socket.)
-    """
+    """What an upload costs without a server. (A copy is that from the socket.)"""
     payload = warmed(random_payload(parameters["size"]))
-    hashers = [hashlib.new(name, usedforsecurity=False) for name in names]
     settle(parameters)
-    place = surroundings()["access"]["images"] if written else None
-    with open(payload.path, "rb", buffering=0) as source, tempfile.TemporaryFile(dir=place, buffering=0) as target:
-        with measure() as found:
-            while piece := source.read(MIB):
-                for hasher in hashers:
-                    hasher.update(piece)
-                if written and target.write(piece) != len(piece):
-                    raise RuntimeError("the file system did not take all of it")
-            said = [hasher.hexdigest() for hasher in hashers]
-        known = digests(payload)
-        verified = said == [known.checksum if name == "md5" else known.multihash for name in names]
-        if written:
-            verified &= os.fstat(target.fileno()).st_size == payload.size
-    return found.result(bytes=payload.size, verified=verified, server_cpu_seconds=found.cpu_seconds)
+    return hashed(payload, *names, place=surroundings()["access"]["images"] if written else None)
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

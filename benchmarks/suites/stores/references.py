@@ -100,14 +100,20 @@ class Curl(Client):
         return [*CURL, *self.arguments, "--request", "DELETE", self.place()]
 
 
+def login(access: Mapping[str, Any]) -> tuple[str, str]:
+    """The URL of the account, and a token of Swift's."""
+    headers = {"X-Auth-User": access["user"], "X-Auth-Key": access["key"]}
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(urllib.request.Request(access["auth_v1"], headers=headers), timeout=60) as answer:
+        return answer.headers["X-Storage-Url"], answer.headers["X-Auth-Token"]
+
+
 class Swift(Curl):
     def __init__(self, access: Mapping[str, Any], size: int) -> None:
         super().__init__(access, size)
-        headers = {"X-Auth-User": access["user"], "X-Auth-Key": access["key"]}
-        request = urllib.request.Request(access["auth_v1"], headers=headers)
-        with _opener().open(request, timeout=60) as answer:
-            self._url = f"{answer.headers['X-Storage-Url']}/{access['container']}"
-            self.arguments = ("--header", f"X-Auth-Token: {answer.headers['X-Auth-Token']}")
+        account, token = login(access)
+        self._url = f"{account}/{access['container']}"
+        self.arguments = ("--header", f"X-Auth-Token: {token}")
         # Made by the first add() only.
         subprocess.run([*CURL, *self.arguments, "--request", "PUT", self._url], check=True, stdout=subprocess.DEVNULL)
 
@@ -205,7 +211,3 @@ def why_not(backend: str) -> str:
     if find_program(client.program) is None:
         return f"{client.program} is not installed; install it with: {client.install}"
     return ""
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

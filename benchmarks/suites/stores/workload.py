@@ -5,8 +5,8 @@ service that has been at work: each run first moves a small image, so that impor
 of the first chunks are not in it. glance_store itself makes a new driver, connection or client for each operation; that
 is in it.
 
-A get reads and discards, and reads again for the SHA-256 once it has been measured. An add is right if it returns the
-known size, checksum and multihash, and if what is read back has the known SHA-256; then the image is deleted.
+A get reads and discards, and reads once more for the SHA-256. An add is right if it returns the known size, checksum
+and multihash, and if what is read back has the known SHA-256; then the image is deleted.
 
 Parameters:
 
@@ -17,7 +17,7 @@ Parameters:
 ``most``
     of ``size`` where more of it would be another case
 ``images``
-    how many such images a get reads, one after the other
+    how often a get reads the image, one time after the other
 ``options``
     of the store's group in glance's configuration
 ``settings``
@@ -28,23 +28,21 @@ image's data; ``server_cpu_seconds`` of the backend's processes; under eventlet 
 heartbeat greenlet, see :mod:`benchmarks.harness.probes`.
 
 ``reference`` is the backend's own client, mostly one of a few lines of C, at the same task. ``limit-sha512`` only reads
-the image and hashes it on one core: no row that computes the hash can be faster. ``reference-sha512sum`` is coreutils'
-command for it; ``no-hashing`` is the stock driver with hash objects that do nothing.
+the image and hashes it on one core: no row that computes the hash can be faster. ``no-hashing`` is the stock driver
+with hash objects that do nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import itertools
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from benchmarks.harness import probes
-from benchmarks.harness.modes import KIB, MIB, MODES, Mode, choice, variants, warmed
-from benchmarks.harness.worker import MULTIHASH, Payload, digest, digests, measure, random_payload, surroundings
-from benchmarks.operations.stores import Source, get, opened_store
+from benchmarks.harness.modes import MIB, MODES, Mode, choice, variants, warmed
+from benchmarks.harness.worker import MULTIHASH, random_payload, surroundings
+from benchmarks.operations.base import content
+from benchmarks.operations.stores import Adding, Getting, hashed, opened_store, store_add, store_get
 
 #: Bytes of the image that a run moves before it is measured: several chunks. Their memory is then not new to the
 #: process. Reading 256 MiB takes about 50 ms, and each of the first two chunks of 1 MiB took 1.3 ms in new memory.
@@ -55,43 +53,21 @@ def size_of(parameters: Mapping[str, Any]) -> int:
     return min(parameters["size"], parameters.get("most", parameters["size"]))
 
 
-def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    payload = random_payload(size_of(parameters))
-    prepared = surroundings()["prepared"]
-    with opened_store(mode, parameters) as store:
-        for _ in get(store, prepared["small"]):
-            pass
-        moved = chunks = 0
-        with probes.measured(mode.green) as figures:
-            for url in prepared["urls"]:
-                for chunk in get(store, url):
-                    chunks += 1
-                    moved += len(chunk)
-        # The images of one case all have the same bytes.
-        verified = {digest(get(store, url)) for url in prepared["urls"]} == {payload.sha256}
-    return {**figures, "bytes": moved, "verified": verified, "chunks": chunks}
-
-
-def run_add(mode: Mode, parameters: Mapping[str, Any], hashed: bool = True) -> dict[str, Any]:
-    payload = warmed(random_payload(size_of(parameters)))
-    known = digests(payload)
-    small = random_payload(min(SMALL, payload.size))
-    with opened_store(mode, parameters) as store:
-        with contextlib.closing(Source(small)) as source:
-            store.delete(store.add(source, size=small.size).url)
-        with contextlib.closing(Source(payload)) as source, probes.measured(mode.green) as figures:
-            added = store.add(source, size=payload.size, hashing=MULTIHASH)
-        try:
-            verified = added.size == payload.size and digest(get(store, added.url)) == payload.sha256
-        finally:
-            store.delete(added.url)
-    if hashed:
-        verified &= (added.checksum, added.multihash) == known
-    return {**figures, "bytes": payload.size, "verified": verified, "chunks": source.reads}
-
-
 def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"get": run_get, "add": run_add}[choice(parameters, "task", "get", "add")](mode, parameters)
+    task = choice(parameters, "task", "get", "add")
+    payload = warmed(random_payload(size_of(parameters)))
+    context = {**parameters, "images": surroundings()["prepared"]["images"] if task == "get" else {}}
+    operation: Callable[..., AbstractContextManager[Getting | Adding]] = store_get if task == "get" else store_add
+    with operation(mode, context) as work:
+        work.once(min(SMALL, payload.size))
+        before, count = work.pieces, parameters.get("images", 1)
+        work.before(payload.size, count)
+        with probes.measured(mode.green) as figures:
+            moved = sum(work.once(payload.size) for _ in range(count))
+        chunks = work.pieces - before
+        found = work.sha256(payload.size) if isinstance(work, Getting) else work.stored()
+    verified = moved == count * payload.size and found == payload.sha256
+    return {**figures, "bytes": moved, "verified": verified, "chunks": chunks}
 
 
 def no_hashing(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,30 +83,13 @@ def no_hashing(parameters: Mapping[str, Any]) -> dict[str, Any]:
             return ""
 
     utils.get_hasher = lambda *args, **kwargs: NoHash()
-    return run_add(MODES["native-stock"], parameters, hashed=False)
+    return run(MODES["native-stock"], {**parameters, "unhashed": 1})
 
 
 def limit_sha512(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One core that reads the image and computes its multihash, and does nothing else."""
     choice(parameters, "task", "add")
-    payload = warmed(random_payload(size_of(parameters)))
-    hasher = hashlib.new(MULTIHASH)
-    with contextlib.closing(Source(payload)) as source, measure() as measured:
-        while piece := source.read(256 * KIB):
-            hasher.update(piece)
-        multihash = hasher.hexdigest()
-    return measured.result(bytes=payload.size, verified=multihash == digests(payload).multihash)
-
-
-def reference_sha512sum(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The same by coreutils, whose code for it is slower than OpenSSL's."""
-    import subprocess
-
-    choice(parameters, "task", "add")
-    payload = warmed(random_payload(size_of(parameters)))
-    with measure() as measured:
-        said = subprocess.run(["sha512sum", payload.path], stdout=subprocess.PIPE, check=True).stdout
-    return measured.result(bytes=payload.size, verified=said.split()[0].decode() == digests(payload).multihash)
+    return hashed(warmed(random_payload(size_of(parameters))), MULTIHASH)
 
 
 def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,12 +100,12 @@ def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     told = surroundings()
     client = references.CLIENTS[told["access"]["backend"]](told["access"], payload.size)
     if choice(parameters, "task", "get", "add") == "get":
-        places = [client.where(url) for url in told["prepared"]["urls"]]
-        command = client.read(places)
+        place, count = client.where(told["prepared"]["images"][str(payload.size)]), parameters.get("images", 1)
+        command = client.read([place] * count)
         with probes.measured() as figures:
             references.run(command)
-        verified = {client.sha256(place) for place in places} == {payload.sha256}
-        return {**figures, "bytes": len(places) * payload.size, "verified": verified}
+        verified = client.sha256(place) == payload.sha256
+        return {**figures, "bytes": count * payload.size, "verified": verified}
     command = client.write(payload.path)
     with probes.measured() as figures, open(payload.path, "rb") as file:
         references.run(command, file.fileno())
@@ -157,36 +116,12 @@ def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the images that a get reads into the backend; returns their URLs, and the one of a small image.
-
-    glance_store puts them there, unpatched; into what it can only read from they are copied.
-    """
+    """Put the images that a get reads into the backend, unpatched; returns their URLs by size."""
     if choice(parameters, "task", "get", "add") == "add":
         return {}
-    payload = random_payload(size_of(parameters))
-    small = random_payload(min(SMALL, payload.size))
-    add = _placed if "place" in surroundings()["access"] else _added
-    *urls, small_url = add([*itertools.repeat(payload, parameters.get("images", 1)), small], parameters)
-    return {"urls": urls, "small": small_url}
-
-
-def _placed(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
-    import shutil
-
-    place = surroundings()["access"]["place"]
-    names = [f"image-{number}" for number in range(len(payloads))]
-    for name, payload in zip(names, payloads, strict=True):
-        shutil.copyfile(payload.path, Path(place["directory"]) / name)
-    return [f"{place['url']}/{name}" for name in names]
-
-
-def _added(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
-    urls = []
+    size = size_of(parameters)
     with opened_store(MODES["native-stock"], parameters) as store:
-        for payload in payloads:
-            with contextlib.closing(Source(payload)) as source:
-                urls.append(store.add(source, size=payload.size).url)
-    return urls
+        return {"images": {each: store.place(content(random_payload(each))) for each in {size, min(SMALL, size)}}}
 
 
 VARIANTS = variants(
@@ -194,7 +129,6 @@ VARIANTS = variants(
     {
         "no-hashing": no_hashing,
         "limit-sha512": limit_sha512,
-        "reference-sha512sum": reference_sha512sum,
         "reference": reference,
         "prepare": prepare,
     },
