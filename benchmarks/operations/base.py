@@ -21,6 +21,9 @@ class Work:
 
     #: whether threads make the calls, whatever the mode: what is measured is a server
     threads = False
+    #: which of two sides the calls are of, where one process is both
+    side = ""
+
     def before(self, size: int, calls: int) -> None:
         """What so many calls need that is not measured."""
 

@@ -175,12 +175,12 @@ class Fetching(Work):
 
 
 class Asking(Fetching):
-    """Downloads with these headers.
+    """Downloads with the headers of a side.
 
     What a server does after the last byte of one falls into the next. So one more comes first, and is not measured.
     """
 
-    def __init__(self, places: Callable[[int], str], headers: Mapping[str, str]) -> None:
+    def __init__(self, places: Callable[[int], str], headers: Mapping[str, Mapping[str, str]]) -> None:
         super().__init__(places)
         self._headers = headers
 
@@ -188,12 +188,12 @@ class Asking(Fetching):
         self.once(size)
 
     def count(self, url: str) -> int:
-        return http_client.fetched(url, headers=self._headers)
+        return http_client.fetched(url, headers=self._headers[self.side])
 
 
 @contextlib.contextmanager
 def download(mode: Mode, context: Context) -> Iterator[Work]:
-    """Of the context: ``places`` by size, and ``headers`` if the downloads are to have some."""
+    """Of the context: ``places`` by size, and ``headers`` by side if the downloads are to have some."""
     places = {int(size): place for size, place in context["places"].items()}.__getitem__
     yield Asking(places, context["headers"]) if "headers" in context else Fetching(places)
 

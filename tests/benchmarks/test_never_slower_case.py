@@ -14,10 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-pytest.importorskip("scipy", reason="tables need the extra 'bench'")
-pytest.importorskip("rich", reason="tables need the extra 'bench'")
-
 from benchmarks.harness import results, worker
 from benchmarks.harness.engine import Options
 from benchmarks.harness.modes import MODES
@@ -252,11 +248,10 @@ def test_a_side_asks_not_to_be_recorded_once_more_than_is_measured() -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         threading.Thread(target=running.serve_forever).start()
         told = {"places": {str(size): f"http://127.0.0.1:{running.server_port}/{size}/file"}}
-        asked = [{"size": size, "at_once": 1, "calls": 2}]
+        asked = [{"size": size, "at_once": 1, "calls": 2, "side": side} for side in workload.TRACED]
         try:
-            for side in workload.TRACED.values():
-                with services.download(MODES["native-stock"], {**told, **side}) as work:
-                    peer.serve(work, False, map(json.dumps, asked), lambda said: None)
+            with services.download(MODES["native-stock"], {**told, "headers": workload.TRACED}) as work:
+                peer.serve(work, False, map(json.dumps, asked), lambda said: None)
         finally:
             running.shutdown()
     assert seen == ["off"] * 3 + [None] * 3

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.harness.children import Child
 from benchmarks.harness.modes import Mode
@@ -32,14 +32,27 @@ class Peer(Child):
         """Wait until it is; returns what it says of itself."""
         return json.loads(self.read())
 
+    def batch(self, size: int, at_once: int, calls: int, side: str = "") -> float:
+        return self._asked(size=size, at_once=at_once, calls=calls, side=side)["seconds"]
+
+    def check(self, size: int, at_once: int, side: str = "") -> bool:
+        return self._asked(size=size, at_once=at_once, calls=0, side=side)["verified"]
+
+    def _asked(self, **question: Any) -> dict[str, Any]:
+        return json.loads(self.ask(json.dumps(question)))
+
+
+class Half(NamedTuple):
+    """One of the two sides, where a process is both."""
+
+    peer: Peer
+    side: str
+
     def batch(self, size: int, at_once: int, calls: int) -> float:
-        return json.loads(self._ask(size, at_once, calls))["seconds"]
+        return self.peer.batch(size, at_once, calls, self.side)
 
     def check(self, size: int, at_once: int) -> bool:
-        return json.loads(self._ask(size, at_once, 0))["verified"]
-
-    def _ask(self, size: int, at_once: int, calls: int) -> str:
-        return self.ask(json.dumps({"size": size, "at_once": at_once, "calls": calls}))
+        return self.peer.check(size, at_once, self.side)
 
 
 def serve(work: Any, green: bool, questions: Iterable[str], answer: Callable[[dict[str, Any]], None]) -> None:
@@ -47,6 +60,7 @@ def serve(work: Any, green: bool, questions: Iterable[str], answer: Callable[[di
     crowd = Crowd(green)
     for question in questions:
         asked = json.loads(question)
+        work.side = asked.get("side", "")
         answer(_answered(work, crowd, asked["size"], asked["at_once"], asked["calls"]))
 
 

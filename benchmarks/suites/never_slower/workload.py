@@ -17,8 +17,8 @@ Parameters:
 ``seconds``, ``least``
     for the pairs of a cell that is not decided earlier, and the fewest pairs
 ``traced``
-    1: both sides are plain clients of the case's glance-api, of which the first asks not to be recorded in its trace;
-    there is no small data
+    1: both sides are the same client of the case's glance-api; as the first it asks not to be recorded in the trace.
+    There is no small data
 ``most``
     pairs of a cell, if it is not decided earlier
 ``link``, ``release``, ``server``
@@ -43,12 +43,12 @@ from benchmarks.operations import servers
 from benchmarks.operations.services import Glance, given
 from benchmarks.operations.stores import opened_store
 from benchmarks.suites.never_slower import pairs
-from benchmarks.suites.never_slower.peer import Peer
+from benchmarks.suites.never_slower.peer import Half, Peer
 
 #: Of a pair: its name, and what the process is told.
 SIDES = {"stock": {"fast": False}, "fastio": {"fast": True}}
-#: The same of a trace.
-TRACED = {"untraced": {"fast": False, "headers": {"X-Trace": "off"}}, "traced": {"fast": False, "headers": {}}}
+#: Of a trace, the headers of both sides. They are one process: two of the same program may differ by a percent.
+TRACED: dict[str, dict[str, str]] = {"untraced": {"X-Trace": "off"}, "traced": {}}
 #: Operations whose server is the plain one.
 PLAIN = (
     "upload-file", "upload-memory", "swiftclient-put", "glanceclient", "openstacksdk-image", "openstacksdk-object",
@@ -86,10 +86,11 @@ def _around(parameters: Mapping[str, Any]) -> Iterator[Any]:
         if parameters.get("link"):
             yield stack.enter_context(_over_a_link(parameters))
             return
-        traced = parameters.get("traced")
-        told: dict[str, dict[str, Any]] = {name: {**each} for name, each in (TRACED if traced else SIDES).items()}
-        if traced:
+        told: dict[str, dict[str, Any]] = {name: {**each} for name, each in SIDES.items()}
+        if parameters.get("traced"):
             stack.enter_context(_apart(surroundings()["pids"]))
+            yield functools.partial(_halves, parameters)
+            return
         if operation in PLAIN:
             port = stack.enter_context(servers.running("plain", MODES["native-stock"]))
             for each in told.values():
@@ -119,6 +120,16 @@ def _sides(
         for each in made.values():
             said.update(each.ready())
         yield made
+
+
+@contextlib.contextmanager
+def _halves(parameters: Mapping[str, Any], said: dict[str, Any]) -> Iterator[pairs.Sides]:
+    """A client that is both sides."""
+    places = surroundings()["prepared"]["places"][""]
+    told = {"operation": parameters["operation"], "green": False, "fast": False, "places": places, "headers": TRACED}
+    with Peer(told) as peer:
+        said.update(peer.ready())
+        yield {name: Half(peer, name) for name in TRACED}
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from benchmarks.harness.modes import MIB
 from benchmarks.suites.never_slower.bench_never_slower import GLANCE
 
 #: Seconds for the pairs of a server that is not decided earlier, and the fewest and the most pairs.
-BUDGET = {"seconds": 300, "least": 100, "most": 10_000}
+BUDGET = {"seconds": 200, "least": 100, "most": 10_000}
 
 
 def _pairs(release: str, fastio: str) -> Case:
