@@ -200,50 +200,22 @@ class Options:
         return (runs + bool(case.prepare) + bool(case.finish)) * case.timeout + _SURROUNDINGS
 
 
-class Progress:
-    """Shows that something goes on, as lines."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
-        self._runs = self._done = 0
-
-    def case(self, title: str, runs: int) -> None:
-        """A case of so many runs starts."""
-        self._runs, self._done = runs, 0
-        self._say(f"{title}: {runs} runs\n")
-
-    def begin(self, what: str) -> None:
-        """A run starts."""
-        self._done += 1
-        # The line begins before the run does, so that a run that hangs can be seen.
-        self._say(f"  {self._done}/{self._runs}  {what} … ")
-
-    def end(self, how: str) -> None:
-        """It has ended like this."""
-        self._say(how + "\n")
-
-    def _say(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
-
-
 def run(
     cases: Iterable[Case],
     result: Result,
     options: Options | None = None,
     *,
     path: Path | None = None,
-    progress: Progress | None = None,
+    progress: TextIO | None = None,
 ) -> Result:
     """Run the cases and add them to ``result``.
 
     :param path: where the result is written after every run, so that an interrupted one leaves what it has measured
-    :param progress: told of every run; to the standard error by default
+    :param progress: what is said of every run goes there; to the standard error by default
     """  # fmt: skip
     options = options or Options()
-    progress = progress or Progress()
     for case in cases:
-        _run_case(case, result, options, path, progress)
+        _run_case(case, result, options, path, progress or sys.stderr)
     return result
 
 
@@ -262,7 +234,7 @@ def plan(rounds: Mapping[str, int], seed: int) -> list[list[str]]:
     return planned
 
 
-def _run_case(case: Case, result: Result, options: Options, path: Path | None, progress: Progress) -> None:
+def _run_case(case: Case, result: Result, options: Options, path: Path | None, progress: TextIO) -> None:
     variants = {variant.title: variant for variant in case.all_variants()}
     recorded = CaseResult(
         name=case.name,
@@ -294,15 +266,21 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
     measured = {title: recorded.variants[title].rounds for title in able}
     schedule = [(True, each) for each in plan(warmups, options.seed)]
     schedule += [(False, each) for each in plan(measured, options.seed + 1)]
-    progress.case(options.title(case) or case.name, sum(len(each) for _, each in schedule))
+    runs, done = sum(len(each) for _, each in schedule), 0
+    print(f"{options.title(case) or case.name}: {runs} runs", file=progress, flush=True)
     with (
         neighbours.busy(options.busy if able else 0),
         _surroundings(case, recorded, able) as told,
     ):
         for number, (warmup, titles) in enumerate(schedule):
             for title in titles:
-                progress.begin(f"{title} (warm-up)" if warmup else title)
-                progress.end(_run_once(recorded.variants[title], case.timeout, number, warmup, told))
+                done += 1
+                # The line begins before the run does, so that a run that hangs can be seen.
+                what = f"{title} (warm-up)" if warmup else title
+                print(f"  {done}/{runs}  {what} … ", end="", file=progress, flush=True)
+                print(
+                    _run_once(recorded.variants[title], case.timeout, number, warmup, told), file=progress, flush=True
+                )
                 if path is not None:
                     result.write(path)
     recorded.load_after = machine.load()

@@ -1,4 +1,4 @@
-"""Print results with what their suites say of them: ``python -m benchmarks.harness.tables RESULT… [--markdown]``."""
+"""Print results with what their suites say of them: ``python -m benchmarks.harness.tables RESULT…``."""
 
 import sys
 from collections.abc import Sequence
@@ -141,40 +141,21 @@ def rst(result: Result) -> str:
     return "\n\n".join([*(markup.rst(each) for each in tables(result)), *summary(result)]) + "\n"
 
 
-def _rebase(result: Result, title: str) -> None:
-    """Compare the rows of each case that has a row of this title with it."""
-    able = [case for case in result.cases if title in case.variants]
-    if not able:
-        known = dict.fromkeys(each for case in result.cases for each in case.variants)
-        raise results.ResultError(f"--against {title!r}: there are only the rows {', '.join(known)}")
-    for case in able:
-        case.baseline = title
-        for variant in case.variants.values():
-            variant.against = ""
-
-
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     from benchmarks.harness.suites import Suite
 
     parser = Parser(prog="python -m benchmarks.harness.tables", description="Print benchmark results.")
     parser.add_argument("results", metavar="RESULT", nargs="+", type=Path)
-    parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")
     chosen = parser.parse_args(arguments)
     try:
         given = [results.read(path) for path in chosen.results]
-        for result in given if chosen.against else ():
-            _rebase(result, chosen.against)
         shown = [[*tables(result), *Suite(result.suite).judgement(result)] for result in given]
     except (OSError, results.ResultError) as error:
         print(error, file=sys.stderr)
         return 2
     for result, made in zip(given, shown, strict=True):
-        if chosen.markdown:
-            print("\n\n".join([*(markup.markdown(each) for each in made), *summary(result)]))
-        else:
-            terminal.show(made, summary(result))
+        terminal.show(made, summary(result))
     return 0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.harness import engine, results, worker
-from benchmarks.harness.engine import Case, Options, Progress
+from benchmarks.harness.engine import Case, Options
 from tests.backends.required import usable
 
 #: Seconds that a run may take; none takes even a few.
@@ -19,7 +19,7 @@ PATIENCE = 120
 def measured(case: Case, options: Options | None = None) -> results.CaseResult:
     """The case, measured: no run has failed, and all that were made had the right data."""
     result = results.Result("test", {}, {})
-    engine.run([case], result, options, progress=Progress(io.StringIO()))
+    engine.run([case], result, options, progress=io.StringIO())
     (found,) = result.cases
     for title, row in found.variants.items():
         assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"

@@ -6,6 +6,9 @@ from typing import Any
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 
 SIZE = 200 << 20
+#: Seconds of seven runs, with a spread as a shared machine has it.
+SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
+FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueError: <bad>\n"}
 
 MACHINE: dict[str, Any] = {
     "system": "Linux",

@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numpy", reason="tables need the extra 'bench'")
-pytest.importorskip("rich", reason="tables need the extra 'bench'")
-
 from benchmarks.harness import results, tables
 from fastio import terminal
 from tests.benchmarks import samples
-
-SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
-FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueError: bad\n"}
+from tests.benchmarks.samples import FAILURE, SPREAD
 
 
 def sample():
@@ -60,7 +55,7 @@ def test_doubts_are_told():
         "load average 5 before the first run: the machine was busy with something else",
         "slow: with 16 MiB, where the others have 200 MiB",
         "slow: only 3 rounds, by design",
-        "broken: failed: exit status 1: ValueError: bad",
+        "broken: failed: exit status 1: ValueError: <bad>",
         "absent, gone: skipped: no such Python",
     ]
     assert second.notes == [
@@ -105,16 +100,6 @@ def path(tmp_path):
     return path
 
 
-def test_markdown(path, capsys):
-    assert tables.main([str(path), "--markdown"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "| stock | 419 | 2.0% | 1 | 1.28 | 32 | 7 |" in lines
-    assert "|  | MB/s | ± | x stock | CPU s/GiB | reads/MiB | rounds |" in lines
-    assert any(line.startswith("| fast\\|io | 1258 |") for line in lines)
-    table = [line for line in lines if line.startswith("|")][:8]
-    assert {line.replace("\\|", "").count("|") for line in table} == {8}
-
-
 def test_rst(path):
     text = tables.rst(results.read(path))
     assert ".. list-table:: 200 MiB of random data\n   :header-rows: 1\n\n   * -\n     - MB/s\n" in text
@@ -123,11 +108,10 @@ def test_rst(path):
     assert html.count(b"<table") == 2
 
 
-def test_against_another_row(path, capsys):
-    assert tables.main([str(path), "--against", "fast|io", "--markdown"]) == 0
-    assert "| x fast\\|io |" in capsys.readouterr().out
-    assert tables.main([str(path), "--against", "nothing"]) == 2
-    assert "there are only the rows stock, fast|io, slow" in capsys.readouterr().err
+def test_command(path, capsys):
+    assert tables.main([str(path)]) == 0
+    assert "1258" in capsys.readouterr().out
+    assert tables.main([str(path.with_name("missing.json"))]) == 2
 
 
 def test_plots(path, tmp_path, capsys):
