@@ -38,25 +38,16 @@ OPERATIONS = {
 REFERENCE = Variant("native-stock", "reference-sendfile", {"operation": "upload-sendfile"})
 
 
-def _why_not(name: str) -> str:
-    """Why a row cannot be run here; empty if it can."""
-    if name == "curl":
-        return why_not("http")
-    return _lacking("glance")
-
-
-def _lacking(program: str) -> str:
-    if PYTHON and not os.access(Path(PYTHON).parent / program, os.X_OK):
-        return f"beside {PYTHON} there is no command {program}: pip install python-{program}client"
-    return ""
-
-
-def _not_over(scheme: str) -> str:
-    """Why there is no such scheme here."""
-    missing = "" if scheme == "http" else servers.why_not("http")
-    if scheme == "https" and not missing and shutil.which("openssl") is None:
-        missing = "openssl is not installed: apt-get install openssl"
-    return missing
+def _missing(scheme: str) -> str:
+    """Why the commands cannot be run here; empty if they can."""
+    if not PYTHON:
+        return ENVIRONMENTS["glance32"].missing()
+    for program in ("glance", "openstack"):
+        if not os.access(Path(PYTHON).parent / program, os.X_OK):
+            return f"beside {PYTHON} there is no command {program}: pip install python-{program}client"
+    if scheme == "https" and shutil.which("openssl") is None:
+        return "openssl is not installed: apt-get install openssl"
+    return why_not("http") or (servers.why_not("http") if scheme == "https" else "")
 
 
 #: Of each task: what the tables call it, its bytes, its server, and the programs that it is for.
@@ -69,9 +60,7 @@ TASKS = {
 
 def _commands(task: str, scheme: str) -> Case:
     title, size, backend, programs = TASKS[task]
-    missing = _not_over(scheme) or _lacking("glance") or _lacking("openstack")
-    if not missing and not PYTHON:
-        missing = ENVIRONMENTS["glance32"].missing()
+    missing = _missing(scheme)
     rows = [name for name, row in COMMANDS.items() if row.program in ("curl", *programs)]
     if task == "image-save":
         rows += [*APIS, "limit-sha512"]
@@ -83,7 +72,7 @@ def _commands(task: str, scheme: str) -> Case:
         # A row of fastio is compared with that of stock, all others with curl.
         variants=[
             Variant(name, against=name.replace("fastio", "stock") if "fastio" in name else "",
-                    skip=missing or _why_not(name))
+                    skip=missing)
             for name in rows
         ],
         parameters={"size": size, "task": task, "scheme": scheme, "python": PYTHON},

@@ -16,47 +16,28 @@ from benchmarks.harness.tables import number
 TOLD = ("curl", "glance-stock", "glance-fastio", "cli-stock", "cli-fastio", "openstack-stock", "openstack-fastio")
 #: Of the strips of a row: whose load it is, and what the figures of a run call it.
 STRIPS = {"client": "load", "server": "server_load"}
-#: Inches around the rows of a case: its title, and its axis.
-AROUND = 0.6
 
 
 def load(result: Result) -> Figure | None:
-    """A panel for each case that has samples, as many as fit on a page: the first ones."""
-    cases = [case for case in result.cases if _rows(case)]
-    if not cases:
+    """The first case that has samples."""
+    case = next((case for case in result.cases if _rows(case)), None)
+    if case is None:
         return None
-    # A picture is no higher than it is wide.
-    while _height(cases) > plots.WIDTH and len(cases) > 1:
-        cases.pop()
-    heights, height = list(map(_strips, cases)), _height(cases)
-    figure, panels = pyplot.subplots(
-        len(cases), figsize=(plots.WIDTH, height), layout="constrained", squeeze=False, height_ratios=heights
-    )
-    for panel, case in zip(panels[:, 0], cases, strict=True):
-        _draw(figure, panel, case)
-    below = ", the server's below the client's" if any(map(_has_server, cases)) else ""
+    height = plots.HEAD_HEIGHT + 0.15 + plots.ROW_HEIGHT * len(_rows(case)) * (1 + _has_server(case))
+    figure, panel = pyplot.subplots(figsize=(plots.WIDTH, height), layout="constrained")
+    _draw(figure, panel, case)
+    below = ", the server's below the client's" if _has_server(case) else ""
     plots.below(
         figure,
         f"seconds; strips: CPU load in the last run{below}; marks: medians of the rounds, lines: lowest to highest",
     )
-    if len(cases) == 1:
-        plots.head(figure, f"Medians: {_told(cases[0])}", cases[0].title or cases[0].name)
-        return figure
-    plots.title(figure, _finding(cases))
-    for panel, case in zip(panels[:, 0], cases, strict=True):
-        text = f"{case.title or case.name}: {_told(case)}"
-        panel.set_title(plots.folded(text, plots.QUESTION_LETTERS), loc="left", size=plots.SIZE)
+    medians = "; ".join(
+        f"{title} {number(case.median(title, 'load_percent'))} % of a processor for {number(case.median(title))} s"
+        for title in TOLD
+        if title in _rows(case)
+    )
+    plots.head(figure, f"Medians: {medians}", case.title or case.name)
     return figure
-
-
-def _strips(case: CaseResult) -> float:
-    """Inches of a case's strips."""
-    return plots.ROW_HEIGHT * len(_rows(case)) * (1 + _has_server(case))
-
-
-def _height(cases: Sequence[CaseResult]) -> float:
-    """Inches of the whole."""
-    return plots.HEAD_HEIGHT + 0.15 + sum(map(_strips, cases)) + AROUND * (len(cases) - 1)
 
 
 def _draw(figure: Figure, panel: Any, case: CaseResult) -> None:
@@ -87,27 +68,6 @@ def _draw(figure: Figure, panel: Any, case: CaseResult) -> None:
     bar.set_label("client / server, %" if len(strips) > 1 else "CPU load, % of one processor", size=plots.SIZE)
     bar.ax.tick_params(labelsize=plots.SIZE)
     plots.plain(panel)
-
-
-def _told(case: CaseResult) -> str:
-    return "; ".join(
-        f"{title} {number(case.median(title, 'load_percent'))} % of a processor for {number(case.median(title))} s"
-        for title in TOLD
-        if title in _rows(case)
-    )
-
-
-def _finding(cases: Sequence[CaseResult]) -> str:
-    """What several cases say together."""
-    ratios = []
-    for case in cases:
-        stock, fast = (case.median(f"openstack-{row}", "cpu_seconds") for row in ("stock", "fastio"))
-        if stock and fast:
-            ratios.append(fast / stock)
-    if not ratios:
-        return "CPU load of the clients and of the server over time"
-    low, high = number(min(ratios)), number(max(ratios))
-    return f"With fastio, the commands of openstack take {low} to {high} of stock's CPU time, their start included"
 
 
 def _has_server(case: CaseResult) -> bool:

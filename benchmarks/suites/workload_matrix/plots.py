@@ -1,4 +1,4 @@
-"""The workload matrix: bandwidth, CPU, and the same servers with fewer processors; a figure for each.
+"""The workload matrix: a figure each for bandwidth and for CPU.
 
 Bandwidth and CPU are by workload number, as in the study: where the bandwidth stops to rise, the CPU says whether the
 processors are the reason.
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from benchmarks.harness import plots, statistics
+from benchmarks.harness import plots
 from benchmarks.harness.plots import Drawing
-from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
 from benchmarks.suites.workload_matrix import tables as matrix
-from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
+from benchmarks.suites.workload_matrix.bench_workload_matrix import ratio, shown
 from benchmarks.suites.workload_matrix.tables import Workload
 
 HEIGHT = 3.6
@@ -27,7 +27,6 @@ CPU = {
     "busiest_cpu": ("busiest server", "#2a7f62", "--"),
     "generator_cpu": ("load generator", "#8b3a62", ":"),
 }
-LEVELS = ("#2a7f62", "#5f83b0", "#b8860b")
 
 
 def bandwidth(result: Result) -> Figure | None:
@@ -76,41 +75,6 @@ def cpu(result: Result) -> Figure | None:
     return figure
 
 
-def processors(result: Result) -> Figure | None:
-    cases = [case for case in result.cases if case.name in FINDING and case.figures(case.baseline)]
-    if not cases:
-        return None
-    figure, panel = pyplot.subplots(figsize=(plots.WIDTH, HEIGHT), layout="constrained")
-    for level, (title, colour) in enumerate(zip(PROCESSORS, LEVELS, strict=True)):
-        for position, case in enumerate(cases):
-            figures = _shares(case, title)
-            if figures:
-                at, middle = position + (level - 1) * 0.25, statistics.median(figures)
-                panel.bar(at, middle, 0.22, color=colour, label=title if position == 0 else None)
-                plots.spread(panel, at, middle, figures, upright=True)
-    panel.set_xticks(range(len(cases)), [f"{_short(case)}\nlimited by\n{_limit(case)}" for case in cases])
-    panel.set_ylabel("bandwidth, all cores = 1", size=plots.SIZE)
-    plots.plain(panel)
-    figure.legend(loc="outside right center", fontsize=plots.SIZE, frameon=False)
-    plots.below(figure, "medians; lines: from the lowest to the highest round")
-    one = list(PROCESSORS)[1]
-    told = (f"{_short(case)} {number(statistics.median(_shares(case, one)))}" for case in cases if _shares(case, one))
-    plots.head(figure, f"With {one}, the bandwidth is that of all cores times: {', '.join(told)}", "")
-    return figure
-
-
-def _shares(case: CaseResult, title: str) -> list[float]:
-    return [each / (case.median(case.baseline) or 1.0) for each in case.figures(title)]
-
-
-def _short(case: CaseResult) -> str:
-    return case.name.removeprefix("cpu-")
-
-
-def _limit(case: CaseResult) -> str:
-    return "processors" if FINDING[case.name] else "something else"
-
-
 def _panel():
     return pyplot.subplots(figsize=(plots.WIDTH, HEIGHT), layout="constrained")
 
@@ -135,5 +99,4 @@ def _finish(figure: Figure, panel, found: Sequence[Workload], finding: str) -> N
 PLOTS = {
     "bandwidth": Drawing("Bandwidth by workload number", bandwidth),
     "cpu": Drawing("CPU by workload number", cpu),
-    "processors": Drawing("The same servers with fewer processors", processors),
 }
