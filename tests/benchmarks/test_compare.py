@@ -2,20 +2,13 @@
 
 import random
 
-import pytest
-
-pytest.importorskip("numpy", reason="comparing needs the extra 'bench'")
-pytest.importorskip("scipy", reason="comparing needs the extra 'bench'")
-pytest.importorskip("rich", reason="comparing needs the extra 'bench'")
-
 import numpy
+import pytest
 from scipy.stats import bootstrap
 
 from benchmarks.harness import compare, statistics
 from tests.benchmarks import samples
-
-#: Seconds of seven runs, with a spread as a shared machine has it.
-SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
+from tests.benchmarks.samples import SPREAD
 
 
 def times(factor: float) -> list[float]:
@@ -102,16 +95,19 @@ def test_what_differs_is_told():
     ]
 
 
-def test_a_busy_machine_is_told():
-    quiet, busy = (samples.result(samples.case({"stock": SPREAD}, load_before=load)) for load in (0.3, 1.8))
-    assert compare.compare(quiet, busy).differences == ["case cat: load average before it: 0.3 -> 1.8"]
-    assert compare.compare(busy, quiet).differences == ["case cat: load average before it: 1.8 -> 0.3"]
-    assert compare.compare(quiet, quiet).differences == []
-
-
-def test_neighbours_are_told():
-    alone, beside = (samples.result(samples.case({"stock": SPREAD}, busy=busy)) for busy in (0, 2))
-    assert compare.compare(alone, beside).differences == ["case cat: busy: 0 -> 2"]
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({"load_before": 0.3}, {"load_before": 1.8}, ["case cat: load average before it: 0.3 -> 1.8"]),
+        ({"load_before": 1.8}, {"load_before": 0.3}, ["case cat: load average before it: 1.8 -> 0.3"]),
+        ({"load_before": 0.3}, {"load_before": 0.3}, []),
+        ({"busy": 0}, {"busy": 2}, ["case cat: busy: 0 -> 2"]),
+        ({}, {"backend": {"directory": "/dev/shm"}}, ["case cat: backend directory: (none) -> /dev/shm"]),
+    ],
+)
+def test_what_was_around_is_told(before, after, told):
+    first, second = (samples.result(samples.case({"stock": SPREAD}, **fields)) for fields in (before, after))
+    assert compare.compare(first, second).differences == told
 
 
 def test_what_can_not_be_compared_is_told():

@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("numpy", reason="suites need the extra 'bench'")
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-
-
-from benchmarks.harness import engine, results, statistics, worker
+from benchmarks.harness import engine, results, statistics
 from benchmarks.load.content import Content
 from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
@@ -20,14 +16,7 @@ from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
 from tests.conftest import with_services
 
-pytestmark = with_services
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path_factory.getbasetemp() / "payloads"
-    monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
-    return path
+pytestmark = [with_services, pytest.mark.usefixtures("cache")]
 
 
 def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:

@@ -9,8 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
 
 from matplotlib import pyplot

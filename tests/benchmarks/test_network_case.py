@@ -9,10 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-pytest.importorskip("scipy", reason="tables need the extra 'bench'")
-pytest.importorskip("rich", reason="tables need the extra 'bench'")
-
 from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance32
 from benchmarks.backends.logserver import LogServer
 from benchmarks.backends.network import SERVER, Network

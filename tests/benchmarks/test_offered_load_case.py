@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numpy", reason="results need the extra 'bench'")
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-
 from benchmarks.suites.concurrency.offered import Trial, reached, search
 from tests.conftest import with_services
 

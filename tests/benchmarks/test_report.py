@@ -10,19 +10,14 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numpy", reason="tables need the extra 'bench'")
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-
 from benchmarks.harness import suites
 from benchmarks.harness.results import ResultError
 from benchmarks.harness.tables import Table
 from benchmarks.report import __main__ as command
 from benchmarks.report import sections
 from tests.benchmarks import samples
+from tests.benchmarks.samples import FAILURE, SPREAD
 from tests.benchmarks.test_page import Read
-
-SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
-FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueError: <bad>\n"}
 
 
 def sample(**fields):

@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
-
 from benchmarks.harness import engine
 from benchmarks.suites.sheepdog import bench_sheepdog, python27
 from benchmarks.suites.sheepdog import workload as sheepdog

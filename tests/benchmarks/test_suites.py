@@ -9,10 +9,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-pytest.importorskip("scipy", reason="tables need the extra 'bench'")
-pytest.importorskip("rich", reason="tables need the extra 'bench'")
-
 from benchmarks.backends import BACKENDS, SERVICES
 from benchmarks.harness import results, summaries
 from benchmarks.harness.engine import ROOT, Options

@@ -5,16 +5,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-pytest.importorskip("scipy", reason="tables need the extra 'bench'")
-
 from benchmarks import documentation
 from benchmarks.harness import gains, keep, summaries, tables
 from benchmarks.harness.results import Result, ResultError
 from tests.benchmarks import samples
+from tests.benchmarks.samples import FAILURE, SPREAD
 
-SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
-FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueError: bad\n"}
 SETTINGS = {
     "chunk_size": {"value": 65536, "source": "environment"},
     "pipe_size": {"value": 1 << 20, "source": "default"},
@@ -61,6 +57,22 @@ def test_its_tables_and_gains_are_those_of_the_result(kept: Path) -> None:
             assert (one.title, one.against, one.verdict) == (other.title, other.against, other.verdict)
             assert one.times == pytest.approx(other.times, rel=1e-4)
     assert not run.cases[0].variants["lying"].verified()
+
+
+def test_nothing_of_the_machine_is_kept_of_a_command() -> None:
+    run = sample()
+    run.command = [
+        f"{keep.ROOT}/.tox/x/lib/pytest/__main__.py",
+        "-q",
+        f"{keep.ROOT}/a.py",
+        "--result",
+        "/b.json",
+        "-k",
+        "c",
+    ]
+    assert keep.summary(run).command == ["python", "-m", "pytest", "-q", "a.py", "-k", "c"]
+    run.command = ["fastio", "validate", "eventlet"]
+    assert keep.summary(run).command == run.command
 
 
 def test_a_run_replaces_the_one_of_its_name_only(kept: Path) -> None:

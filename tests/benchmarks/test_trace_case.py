@@ -5,9 +5,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-pytest.importorskip("scipy", reason="tables need the extra 'bench'")
-
 from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance32
 from benchmarks.harness.tables import EMPTY

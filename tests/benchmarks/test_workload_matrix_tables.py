@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numpy", reason="results need the extra 'bench'")
-pytest.importorskip("psutil", reason="suites need the extra 'bench'")
-
 from benchmarks.harness import results
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numpy", reason="suites need the extra 'bench'")
-
 from benchmarks.harness import probes, worker
 from benchmarks.harness.modes import MODES, read_all
 from benchmarks.suites.clients import bench_clients
