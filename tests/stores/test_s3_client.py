@@ -171,6 +171,26 @@ def test_no_connection_is_kept_from_one_operation_to_the_next(behind_the_door: A
             assert time.monotonic() - began < 20
 
 
+def test_idle_connections_are_closed_and_their_places_stay(s3_store: Any) -> None:
+    """Without them a thread that asks meanwhile would have a connection too many, and urllib3 warns of it."""
+    queue = importlib.import_module("urllib3.connectionpool").HTTPConnectionPool.QueueCls(3)
+    closed: list[int] = []
+
+    class Connection:
+        def close(self) -> None:
+            closed.append(queue.qsize())
+
+    with patched():
+        client = client_of(s3_store)
+        pools = client._endpoint.http_session._manager.pools
+        for connection in (None, Connection(), Connection()):
+            queue.put(connection)
+        pools["of the test"] = type("Pool", (), {"pool": queue, "close": lambda self: None})()
+        assert client_of(s3_store) is client
+        assert closed == [3, 3]
+        assert [queue.get(block=False) for _ in range(3)] == [None] * 3
+
+
 def test_a_download_that_is_given_up(behind_the_door: Any, door: Door, built: list[Any]) -> None:
     """Its connection, with the rest of the image in it, is not used again."""
     data = os.urandom(5 << 20)

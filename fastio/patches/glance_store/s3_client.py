@@ -12,8 +12,8 @@ What differs: a client remembers what it has learnt, as botocore means it to. It
 redirected to. In the retry modes ``standard`` and ``adaptive`` it also remembers how much was retried lately.
 """
 
+import contextlib
 import os
-import queue
 import sys
 import threading
 from collections import OrderedDict
@@ -58,36 +58,6 @@ _FILES = {
 }
 
 
-class Clients:
-    """The last used clients of this process.
-
-    No lock: threads that need the first client at the same time may each make one, of which one is kept.
-    """
-
-    def __init__(self) -> None:
-        self._clients: OrderedDict[Hashable, Any] = OrderedDict()
-        self._process = os.getpid()
-
-    def get(self, key: Hashable, create: Callable[[], Any]) -> Any:
-        """The client of ``key``, made if need be."""
-        if self._process != os.getpid():
-            # A fork: these connections are the parent's.
-            self._clients = OrderedDict()
-            self._process = os.getpid()
-        clients = self._clients
-        client = clients.get(key)
-        if client is None:
-            client = clients.setdefault(key, create())
-        try:
-            clients.move_to_end(key)
-            while len(clients) > CLIENTS:
-                clients.popitem(last=False)
-        except KeyError:
-            # Another thread was faster.
-            pass
-        return client
-
-
 def _key(store: Any, location: Any) -> Hashable:
     """All that a client is made from.
 
@@ -118,6 +88,8 @@ def _values(store: Any, location: Any) -> Iterator[Any]:
     yield _state(_option(store.conf, store.backend_group or "glance_store", "s3_store_cacert"))
     yield _state(_option(store.conf, "backend_defaults", "s3_store_cacert"))
     yield _thread()
+    # The connections of a parent are not those of its child.
+    yield os.getpid()
 
 
 def _plain(value: Any) -> Any:
@@ -166,38 +138,27 @@ def _close_idle(client: Any) -> None:
     try:
         session = client._endpoint.http_session
         managers = [session._manager, *session._proxy_managers.values()]
-        pools = [manager.pools[key] for manager in managers for key in manager.pools.keys()]  # noqa: SIM118
+        queues = [manager.pools[key].pool for manager in managers for key in manager.pools.keys()]  # noqa: SIM118
     except (AttributeError, KeyError, TypeError):
         return
-    for pool in pools:
-        places = 0
-        try:
-            while True:
-                connection = pool.pool.get(block=False)
-                places += 1
-                if connection is not None:
-                    connection.close()
-        except (AttributeError, queue.Empty):
-            # A pool that is closed has no queue.
-            pass
-        try:
-            for _ in range(places):
-                pool.pool.put(None, block=False)
-        except (AttributeError, queue.Full):
-            # Another thread has given its connection back.
-            pass
+    for queue in queues:
+        # Their places stay in the queue: another thread, which would find none meanwhile, would have one connection
+        # more than there is room for when it gives it back. eventlet's queue has no lock, and a closed pool no queue.
+        with getattr(queue, "mutex", contextlib.nullcontext()):
+            places = getattr(queue, "queue", [])
+            idle = [connection for connection in places if connection is not None]
+            places[:] = [None] * len(places)
+        for connection in idle:
+            connection.close()
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store._create_s3_client``; the clients go with it when the patch is taken back."""
-    clients = Clients()
+    #: The last used one at the end. No lock: threads that need the first client at the same time may each make one, of
+    #: which one is kept.
+    clients: OrderedDict[Hashable, Any] = OrderedDict()
 
     def _create_s3_client(self: Any, *location: Any) -> Any:
-        def create() -> Any:
-            client = wrapped(self, *location)
-            _keep_more_connections(client)
-            return client
-
         try:
             key = _key(self, *(location or (None,)))
         except Exception:
@@ -205,7 +166,16 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             _counts.fell_back(Reason.CONFIGURED)
             return wrapped(self, *location)
         _counts.took()
-        client = clients.get(key, create)
+        client = clients.get(key)
+        if client is None:
+            made = wrapped(self, *location)
+            _keep_more_connections(made)
+            client = clients.setdefault(key, made)
+        # Another thread may be faster.
+        with contextlib.suppress(KeyError):
+            clients.move_to_end(key)
+            while len(clients) > CLIENTS:
+                clients.popitem(last=False)
         _close_idle(client)
         return client
 
