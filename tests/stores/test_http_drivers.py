@@ -20,9 +20,9 @@ STOCK = 64 * KIB
 SEGMENT = 1000 * 1024
 
 
-def patched(driver: str) -> Any:
-    """The driver's patch, with :data:`CHUNK`."""
-    return fastio.patched(f"store_{driver}", store_chunk_sizes=f"{driver}={CHUNK}")
+def patched(driver: str, chunk: int | None = CHUNK) -> Any:
+    """The driver's patch, with that setting."""
+    return fastio.patched(f"store_{driver}", store_chunk_sizes=f"{driver}={chunk}" if chunk else "")
 
 
 @pytest.mark.parametrize("driver", ["http", "swift"])
@@ -52,20 +52,22 @@ def test_the_blocks_of_an_upload(open_store: Any, sent: list[int], driver: str) 
 
 
 @pytest.mark.parametrize(
-    ("driver", "options", "parts"),
+    ("driver", "options", "parts", "default"),
     [
-        ("swift", {"swift_store_large_object_chunk_size": 1}, (SEGMENT, 300_000)),
-        ("vmware", {}, (3 * MIB + 2000,)),
+        ("swift", {"swift_store_large_object_chunk_size": 1}, (SEGMENT, 300_000), 256 * KIB),
+        ("vmware", {}, (3 * MIB + 2000,), MIB),
     ],
     ids=["swift", "vmware"],
 )
+@pytest.mark.parametrize("chunk", [CHUNK, None])
 def test_the_chunks_of_an_upload_of_unknown_size(
-    open_store: Any, sent: list[int], driver: str, options: dict[str, Any], parts: tuple[int, ...]
-) -> None:
+    open_store: Any, sent: list[int], driver: str, options: dict[str, Any], parts: tuple[int, ...], default: int,
+    chunk: int | None,
+) -> None:  # fmt: skip
     store, data = open_store(driver, **options), content(sum(parts))
-    with patched(driver):
+    with patched(driver, chunk):
         url = store.add(io.BytesIO(data)).url
-        pieces = [each for part in parts for each in sizes(part, CHUNK)]
+        pieces = [each for part in parts for each in sizes(part, chunk or default)]
         # requests before 2.32 sends the frame by itself.
         assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
         assert store.read(url) == data
