@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.io import file_pieces, paced
+from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import KNOWN, Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Make, Target
@@ -24,13 +25,7 @@ Use = Callable[[file_pieces.PieceFile], bool]
 
 #: Drivers whose chunks any thread may ask for, by their types in ``enabled_backends``, and their modules. They read
 #: HTTP or call librbd, which both do not care for the thread, and look at nothing that belongs to one.
-RELAYED = {
-    "http": "glance_store._drivers.http",
-    "swift": "glance_store._drivers.swift.store",
-    "s3": "glance_store._drivers.s3",
-    "rbd": "glance_store._drivers.rbd",
-    "vmware": "glance_store._drivers.vmware_datastore",
-}
+RELAYED = {name: _stores.CLASSES[name].partition(":")[0] for name in ("http", "swift", "s3", "rbd", "vmware")}
 _RELAYED = frozenset(RELAYED.values())
 
 

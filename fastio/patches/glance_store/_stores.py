@@ -14,6 +14,19 @@ from fastio import config, counters
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Target
 
+#: The classes of glance_store's drivers, by their names in ``store_chunk_sizes``.
+CLASSES = {
+    "filesystem": "glance_store._drivers.filesystem:Store",
+    "http": "glance_store._drivers.http:Store",
+    "swift": "glance_store._drivers.swift.store:BaseStore",
+    "s3": "glance_store._drivers.s3:Store",
+    "rbd": "glance_store._drivers.rbd:Store",
+    "cinder": "glance_store._drivers.cinder:Store",
+    "vmware": "glance_store._drivers.vmware_datastore:Store",
+}
+#: Those that take no images.
+READ_ONLY = ("http",)
+
 
 def code_of(key: str) -> str:
     """Where upstream has a driver's attribute from, see ``Target.code``; empty if it is from there itself.

@@ -47,25 +47,14 @@ def _paced(data: Any, size: Any) -> Any:
     return paced.wrap(data, _counts)
 
 
-_CLASSES = {
-    "filesystem": "Store",
-    "http": "Store",
-    "swift.store": "BaseStore",
-    "s3": "Store",
-    "rbd": "Store",
-    "cinder": "Store",
-    "vmware_datastore": "Store",
-}
-_READ_ONLY = ("http",)
 _GET = Uses("self, *_")
 _ADD = Uses("self, image_id, image_file, *_")
 
 
 def _targets() -> Iterator[Target]:
-    for name, cls in _CLASSES.items():
-        path = f"glance_store._drivers.{name}:{cls}"
+    for name, path in _stores.CLASSES.items():
         yield Target(f"{path}.get", make_get, _GET, code=_stores.code_of(f"{path}.get"))
-        if name not in _READ_ONLY:
+        if name not in _stores.READ_ONLY:
             yield Target(f"{path}.add", make_add, _ADD, code=_stores.code_of(f"{path}.add"))
 
 

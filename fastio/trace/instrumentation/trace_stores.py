@@ -112,23 +112,10 @@ def _backend(store: Any) -> dict[str, str]:
     return {"store": values.name(name)} if isinstance(name, str) else {}
 
 
-#: Driver as the names of spans have it: module, class.
-_DRIVERS = {
-    "filesystem": ("filesystem", "Store"),
-    "http": ("http", "Store"),
-    "swift": ("swift.store", "BaseStore"),
-    "s3": ("s3", "Store"),
-    "rbd": ("rbd", "Store"),
-    "cinder": ("cinder", "Store"),
-    "vmware": ("vmware_datastore", "Store"),
-}
-_READ_ONLY = ("http",)
-
-
 def _targets() -> Iterator[Target]:
-    for driver, (module, cls) in _DRIVERS.items():
-        for method in _METHODS if driver not in _READ_ONLY else ("get",):
-            key = f"glance_store._drivers.{module}:{cls}.{method}"
+    for driver, cls in _stores.CLASSES.items():
+        for method in _METHODS if driver not in _stores.READ_ONLY else ("get",):
+            key = f"{cls}.{method}"
             yield Target(key, _maker(driver, method), _METHODS[method][1], code=_stores.code_of(key))
 
 
