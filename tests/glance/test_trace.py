@@ -1,10 +1,7 @@
 """A traced glance-api: what the files have of downloads, uploads and failures, without secrets."""
 
-import contextlib
 import functools
 import os
-import signal
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,44 +141,6 @@ def test_spans_are_whole_and_nothing_is_secret(service: Service, image: Image) -
     assert {"glance-api"} == {span.resource["service.name"] for span in found if span.name.startswith("glance.")}
     if service.name == "glance-32":
         assert any(span.values.get("waits") for span in found)
-
-
-def have_no_patience(service: Service) -> None:
-    """Start the service again so that it gives up after a second with a database that is locked."""
-    connection = f"sqlite:///{service.directory / 'glance.sqlite'}?timeout=1"
-    service.expect_end()
-    # With its workers, who listen at the address, too; itself first, or there would be new ones.
-    pids = [service.pid, *(pid for pid in service.workers() if pid != service.pid)]
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    # A process may be a zombie while a thread of it still ends, which has its sockets, too.
-    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
-    service.reconfigure({"database": {"connection": connection, "max_retries": 0, "db_max_retries": 0}})
-    service.start_again()
-
-
-@contextlib.contextmanager
-def locked_database(service: Service) -> Iterator[None]:
-    with contextlib.closing(sqlite3.connect(service.directory / "glance.sqlite", isolation_level=None)) as database:
-        database.execute("BEGIN IMMEDIATE")
-        yield
-        database.execute("ROLLBACK")
-
-
-def test_a_database_that_is_locked(release: type[Service]) -> None:
-    """The error of the request is the database's, by its class and number."""
-    with release(fastio="on", trace="on") as running:
-        have_no_patience(running)
-        with locked_database(running):
-            answer = Api(running.http_port).ask(
-                "POST", "/v2/images", b'{"name": "VALUESECRET", "disk_format": "raw", "container_format": "bare"}',
-                {"Content-Type": "application/json"},
-            )  # fmt: skip
-        assert answer.status >= 500
-        end = the_one(running, answer).values
-        assert (end["status"], end["outcome"]) == (answer.status, "error")
-        assert "sqlite3.OperationalError SQLITE_BUSY" in end["error"]
-        assert all("SECRET" not in path.read_text() for path in traces.files(running.traces))
 
 
 @pytest.mark.parametrize("flavor", ["", "caching"])

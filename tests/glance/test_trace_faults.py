@@ -1,6 +1,9 @@
 """Each class of fault, made to happen in a real glance-api, is told as what it was by the report on its trace."""
 
 import contextlib
+import os
+import signal
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +20,11 @@ from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.requests import ABORTED, FAILED, Request
 from tests.backends.required import missing
 from tests.conftest import MONKEY_PATCHED
+from tests.eventually import until
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
 from tests.glance.reports import reported
-from tests.glance.test_trace import have_no_patience, locked_database, until
 from tests.glance.usable import usable
+from tests.trace import traces
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -155,16 +159,42 @@ def test_a_client_that_leaves_an_upload(seeded: Seeded) -> None:
     assert seeded.category("PUT", FILE) == "client gone"
 
 
+def have_no_patience(service: Service) -> None:
+    """Start the service again so that it gives up after a second with a database that is locked."""
+    connection = f"sqlite:///{service.directory / 'glance.sqlite'}?timeout=1"
+    service.expect_end()
+    # With its workers, who listen at the address, too; itself first, or there would be new ones.
+    pids = [service.pid, *(pid for pid in service.workers() if pid != service.pid)]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    # A process may be a zombie while a thread of it still ends, which has its sockets, too.
+    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+    service.reconfigure({"database": {"connection": connection, "max_retries": 0, "db_max_retries": 0}})
+    service.start_again()
+
+
+@contextlib.contextmanager
+def locked_database(service: Service) -> Iterator[None]:
+    with contextlib.closing(sqlite3.connect(service.directory / "glance.sqlite", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
+
+
 def test_a_database_that_is_locked(release: type[Service]) -> None:
+    """The error of the request is the database's, by its class and number, and without what the request said."""
     with release(fastio="on", trace="on") as service:
         have_no_patience(service)
         seeded = Seeded(service)
         with locked_database(service):
-            body = b'{"name": "locked", "disk_format": "raw", "container_format": "bare"}'
+            body = b'{"name": "VALUESECRET", "disk_format": "raw", "container_format": "bare"}'
             answer = seeded.api.ask("POST", "/v2/images", body, {"Content-Type": "application/json"})
         assert answer.status >= 500
         analysis, request = seeded.told("POST", "/v2/images")
         assert analysis.causes[id(request)] == "database locked"
+        assert request.server is not None
+        assert "sqlite3.OperationalError SQLITE_BUSY" in request.server.text("error")
+        assert all("SECRET" not in path.read_text() for path in traces.files(service.traces))
 
 
 def test_who_is_not_authenticated(release: type[Service]) -> None:

@@ -17,7 +17,7 @@ from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.backends.glance_service import Service
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.test_trace import until
+from tests.eventually import until
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
