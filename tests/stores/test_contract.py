@@ -168,7 +168,7 @@ def life(store: Any, image_id: str, data: bytes, size: int, offset: int, length:
     assert verifier.seen == data
     image, whole = store.get(added.url)
     assert b"".join(image) == data
-    found: dict[str, Any] = {"image": image.__class__.__name__, "sizes": (whole, store.size(added.url))}
+    found: Any = {"image": image.__class__.__name__, "sizes": (whole, store.size(added.url))}
     if offset < len(data):
         found["part"] = part = outcome(lambda: part_of(store, added.url, offset, length))
         assert part[0] in (data[offset:][:length], exceptions.StoreRandomGetNotSupported)
@@ -180,7 +180,8 @@ def life(store: Any, image_id: str, data: bytes, size: int, offset: int, length:
     assert store.read(added.url) == data
     store.delete(added.url)
     found["deleted"] = [outcome(partial(call, added.url)) for call in (store.read, store.size, store.delete)]
-    return str(found).replace(added.url.rpartition("/")[2], "ID").replace(str(again[0]), "AGAIN")
+    found = str(found).replace(added.url.rpartition("/")[2], "ID")
+    return found.replace(again[0], "AGAIN") if isinstance(again[0], str) else found
 
 
 def part_of(store: Any, url: str, offset: int, length: int | None) -> tuple[bytes, int]:
@@ -207,6 +208,8 @@ def test_an_images_life(
     size = 0 if off is None else max(0, len(data) + writer.off[off % len(writer.off)])
     image_id = str(uuid.uuid4())
     stock = life(store, image_id, data, size, offset, length)
+    if writer.own:
+        assert (str(stock).count("NotFound"), str(stock).count("Duplicate")) == (3, 1)
     with writer.in_small_chunks():
         assert life(store, image_id, data, size, offset, length) == stock
 
@@ -431,8 +434,10 @@ def test_a_time_out_while_writing(writer: Driver, store: Any, greenlets: Any, wh
 
 
 IMAGE = content(9 * MIB + 17)
-EDGES = st.sampled_from([0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)])
-SIZES = EDGES | st.integers(0, len(IMAGE) + MIB)
+#: Around the chunks, and the objects of 4 MiB that sheepdog keeps.
+SIZES = st.sampled_from([
+    0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)
+]) | st.integers(0, len(IMAGE) + MIB)  # fmt: skip
 
 
 @pytest.fixture
@@ -441,26 +446,6 @@ def kept(own: Driver, store: Any) -> Iterator[str]:
     url = store.add(IMAGE).url
     yield url
     store.delete(url)
-
-
-def test_the_life_of_an_image(own: Driver, store: Any) -> None:
-    image_id = str(uuid.uuid4())
-    added = store.add(IMAGE, image_id)
-    assert (added.size, added.metadata["store"]) == (len(IMAGE), store.identifier)
-    assert added.checksum == hashlib.md5(IMAGE).hexdigest()
-    assert added.multihash == hashlib.sha512(IMAGE).hexdigest()
-    assert added.url == store.driver.url_prefix + image_id
-    chunks, size = store.get(added.url)
-    assert size == store.size(added.url) == len(IMAGE)
-    assert b"".join(chunks) == b"".join(chunks) == IMAGE
-    for known in (True, False):
-        with pytest.raises(exceptions.Duplicate):
-            store.add(b"other", image_id, 5 if known else 0)
-    assert store.read(added.url) == IMAGE
-    store.delete(added.url)
-    for operation in (store.get, store.size, store.delete):
-        with pytest.raises(exceptions.NotFound, match=image_id):
-            operation(added.url)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -494,28 +479,13 @@ def test_callers_from_before_the_multihash(own: Driver, store: Any) -> None:
     store.delete(url)
 
 
-def leaves_nothing(store: Any, image_id: str, add: Callable[[], Any], error: type[BaseException], text: str) -> None:
-    with pytest.raises(error, match=text):
-        add()
-    with pytest.raises(exceptions.NotFound):
-        store.size(store.driver.url_prefix + image_id)
-
-
 @pytest.mark.parametrize("announced", [1, 2 * MIB, 3 * MIB - 1, 3 * MIB + 1, 9 * MIB])
 def test_another_size_than_announced(own: Driver, store: Any, announced: int) -> None:
     image_id = str(uuid.uuid4())
-    add = partial(store.add, IMAGE[: 3 * MIB], image_id, announced)
-    leaves_nothing(store, image_id, add, exceptions.Invalid, f"Size .*: expected {announced} bytes, got [123]")
-
-
-@pytest.mark.parametrize("size", [len(IMAGE), 0])
-@pytest.mark.parametrize(
-    "error", [OSError("no more data"), KeyboardInterrupt("no more data")], ids=["error", "cancelled"]
-)
-def test_data_that_ends_in_an_error(own: Driver, store: Any, size: int, error: BaseException) -> None:
-    image_id = str(uuid.uuid4())
-    file = ImageFile(IMAGE, fails_at=5 * MIB, error=error)
-    leaves_nothing(store, image_id, partial(store.add, file, image_id, size), type(error), "no more data")
+    with pytest.raises(exceptions.Invalid, match=f"Size .*: expected {announced} bytes, got [123]"):
+        store.add(IMAGE[: 3 * MIB], image_id, announced)
+    with pytest.raises(exceptions.NotFound):
+        store.size(store.driver.url_prefix + image_id)
 
 
 def test_it_adds_no_options_to_glance_store_s(own: Driver) -> None:

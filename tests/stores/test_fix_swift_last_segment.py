@@ -15,6 +15,7 @@ pytest.importorskip("glance_store._drivers.swift.store")
 
 import fastio  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
+from tests.outcome import as_upstream  # noqa: E402
 from tests.stores.images import Verifier, content  # noqa: E402
 
 #: What ``swift_store_large_object_chunk_size`` = 1 comes to.
@@ -94,19 +95,16 @@ def test_large_images(fixed: None, swift: Any, size: int) -> None:
 )  # fmt: skip
 def test_what_upstream_can_do_is_as_before(swift: Any, length: int, size: int) -> None:
     """Images of unknown size, small ones, and those that the segments divide: the same result and the same objects."""
-
     image_id = str(uuid.uuid4())
 
-    def outcome() -> Any:
+    def add() -> Any:
         verifier = Verifier()
         added = swift.add(io.BytesIO(content(length)), image_id, size=size, verifier=verifier)
         found = (added, objects(swift, image_id), swift.read(added.url), verifier.seen)
         swift.delete(added.url)
         return found
 
-    upstream = outcome()
-    with fastio.patched(NAME):
-        assert outcome() == upstream
+    as_upstream(add, NAME)
 
 
 @pytest.mark.parametrize("size", [2 * SEGMENT, 2 * SEGMENT + 1, 3 * SEGMENT - 1])
@@ -126,14 +124,12 @@ def test_a_file_that_ends_with_a_segment_too_soon(swift: Any) -> None:
 
     image_id = str(uuid.uuid4())
 
-    def outcome() -> Any:
+    def add() -> Any:
         with pytest.raises(exceptions.Invalid) as caught:
             swift.add(io.BytesIO(content(2 * SEGMENT)), image_id, size=3 * SEGMENT)
         return str(caught.value), objects(swift, image_id)
 
-    upstream = outcome()
-    with fastio.patched(NAME):
-        assert outcome() == upstream
+    as_upstream(add, NAME)
 
 
 def test_uploads_at_the_same_time_with_one_driver(fixed: None, open_swift: Callable[..., Any]) -> None:

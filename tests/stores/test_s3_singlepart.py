@@ -17,7 +17,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from tests.stores import s3_wire  # noqa: E402
-from tests.stores.images import MIB, ImageFile, OddFile, Verifier  # noqa: E402
+from tests.stores.images import MIB, ImageFile, Verifier  # noqa: E402
 from tests.stores.s3_wire import Wire  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_client")
@@ -76,39 +76,6 @@ def test_any_image(
 
     (added, _, _), _ = same(s3_store, wire, add)
     assert added.size == size
-
-
-@pytest.mark.parametrize("announced", [1, 4 * MIB, 5 * MIB, 6 * MIB, 11 * MIB, 13 * MIB])
-def test_an_image_of_another_size_than_announced(s3_store: Any, wire: Wire, announced: int) -> None:
-    """The same error, which tells how far it was read, and nothing is sent."""
-    import glance_store
-
-    def add(store: Any) -> Any:
-        return store.add(ImageFile(DATA[: 12 * MIB]), "other-size", announced)
-
-    (error, _), requests = same(s3_store, wire, add)
-    assert error is glance_store.Invalid
-    assert not [request for request in requests if request.method == "PUT"]
-
-
-@pytest.mark.parametrize("data", ["text", None, bytearray(b"1234"), memoryview(b"12345"), 5, b"", [1]], ids=repr)
-def test_an_image_file_of_something_else(s3_store: Any, wire: Wire, data: Any) -> None:
-    def add(store: Any) -> Any:
-        added = store.add(OddFile(b"before", data, b"after"), "odd")
-        store.delete(added.url)
-        return added
-
-    same(s3_store, wire, add)
-
-
-def test_an_iterator(s3_store: Any, wire: Wire) -> None:
-    def add(store: Any) -> Any:
-        added = store.add(iter([b"a", b"", DATA[:MIB], b"b"]), "iterator", MIB + 2)
-        store.delete(added.url)
-        return added
-
-    added, _ = same(s3_store, wire, add)
-    assert added.size == MIB + 2
 
 
 def test_an_image_file_that_fails(s3_store: Any, wire: Wire) -> None:

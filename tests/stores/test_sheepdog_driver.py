@@ -32,6 +32,7 @@ from oslo_config import cfg  # noqa: E402
 
 from fastio.drivers import _dog, _process, sheepdog  # noqa: E402
 from tests.stores.images import KIB, MIB, ImageFile, content  # noqa: E402
+from tests.stores.test_contract import IMAGE, SIZES  # noqa: E402
 from tests.trace import traces  # noqa: E402
 
 #: ``address:port`` of a daemon of a real cluster; ``dog`` has to be in the path.
@@ -319,15 +320,7 @@ def test_a_bad_setting_is_a_bad_configuration(cluster: Cluster) -> None:
 # --- parts and sizes
 
 
-IMAGE = content(9 * MIB + 17)
-
-
-EDGES = st.sampled_from([0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)])
-SIZES = EDGES | st.integers(0, len(IMAGE) + MIB)
-relaxed = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-@relaxed
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     size=SIZES,
     known=st.booleans(),
