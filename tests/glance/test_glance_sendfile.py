@@ -2,7 +2,6 @@
 
 import errno
 import http.client
-import os
 import random
 import socket
 import ssl
@@ -141,19 +140,6 @@ def rest(response: Any) -> bytes:
         return response.read()
     except http.client.IncompleteRead as error:
         return error.partial
-
-
-def test_a_file_that_is_truncated_while_it_is_sent(start: Callable[..., Sending], way: str) -> None:
-    sending = start(way)
-    image = sending.api.make(DATA * 4)
-    cut = 3 * len(DATA)
-    with sending.api.started_download(image) as response:
-        got = response.read(2 * MIB)
-        os.truncate(next(sending.service.images.iterdir()), cut)
-        got += rest(response)
-    assert got == (DATA * 4)[: len(got)]
-    assert len(got) >= cut
-    sending.expect_notifications([("ERROR", len(got))])
 
 
 @pytest.mark.parametrize("way", WAYS)

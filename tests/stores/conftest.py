@@ -16,7 +16,7 @@ import pytest
 
 import fastio
 import tests.green_ssl  # noqa: F401
-from benchmarks.backends import BACKENDS, backend, dog
+from benchmarks.backends import backend, dog
 from benchmarks.backends.base import Backend, Unavailable
 from fastio.concurrency import offload
 from fastio.io import lowwater, uploads
@@ -135,52 +135,18 @@ def open_store(running_backend: Running, request: pytest.FixtureRequest) -> Iter
         yield open_
 
 
-@pytest.fixture(params=list(BACKENDS))
-def store_backend(request: pytest.FixtureRequest, open_store: Callable[..., Any]) -> Any:
-    """A store on each backend in turn."""
-    return open_store(request.param)
+def _store_on(backend: str) -> Any:
+    @pytest.fixture
+    def store(open_store: Callable[..., Any]) -> Any:
+        """A store of that backend; of http's, which only reads, ``place()`` puts images there."""
+        return open_store(backend)
+
+    return store
 
 
-@pytest.fixture
-def filesystem_store(open_store: Callable[..., Any]) -> Any:
-    """A store on the filesystem backend."""
-    return open_store("filesystem")
-
-
-@pytest.fixture
-def swift_store(open_store: Callable[..., Any]) -> Any:
-    """A store on Swift."""
-    return open_store("swift")
-
-
-@pytest.fixture
-def s3_store(open_store: Callable[..., Any]) -> Any:
-    """A store on the S3 server."""
-    return open_store("s3")
-
-
-@pytest.fixture
-def http_store(open_store: Callable[..., Any]) -> Any:
-    """A store on nginx; it only reads: ``place()`` puts images there."""
-    return open_store("http")
-
-
-@pytest.fixture
-def ceph_store(open_store: Callable[..., Any]) -> Any:
-    """A store on Ceph's rbd."""
-    return open_store("ceph")
-
-
-@pytest.fixture
-def cinder_store(open_store: Callable[..., Any]) -> Any:
-    """A store on cinder's fakes and plain files."""
-    return open_store("cinder")
-
-
-@pytest.fixture
-def vmware_store(open_store: Callable[..., Any]) -> Any:
-    """A store on the HTTPS server and the fake session of VMware."""
-    return open_store("vmware")
+filesystem_store, swift_store, s3_store, http_store, ceph_store, cinder_store, vmware_store = map(
+    _store_on, ("filesystem", "swift", "s3", "http", "ceph", "cinder", "vmware")
+)
 
 
 @pytest.fixture

@@ -63,8 +63,12 @@ def test_the_chunks_of_buffered_segments(in_segments: Any, size: int) -> None:
 @pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
 def test_an_image_file_that_fails(in_segments: Any, size: int) -> None:
     """The exception is upstream's."""
-    file = lambda: ImageFile(content(2 * SEGMENT), 100_000, 300_000)  # noqa: E731
-    error, _ = as_upstream(lambda: outcome(lambda: in_segments.add(file(), str(uuid.UUID(int=size)), size=size)), NAME)
+
+    def add() -> Any:
+        file = ImageFile(content(2 * SEGMENT), 100_000, 300_000)
+        return outcome(lambda: in_segments.add(file, str(uuid.UUID(int=size)), size=size))
+
+    error, _ = as_upstream(add, NAME)
     assert issubclass(error, Exception)
 
 
