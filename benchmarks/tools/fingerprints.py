@@ -46,8 +46,6 @@ from fastio.patching.registry import Patch, Requirement
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
 #: A module of a release of CPython.
 UPSTREAM = "https://raw.githubusercontent.com/python/cpython/v{}/Lib/{}"
-#: Lines of a difference that are shown.
-LONGEST = 40
 
 
 def declared(python: str | None = None) -> Iterator[tuple[str, Uses, Requirement | None, Patch]]:
@@ -190,11 +188,6 @@ class New:
     before: str
     difference: Sequence[str]
 
-    @property
-    def changed(self) -> int:
-        """How many lines were taken away or are new."""
-        return sum(line[0] in "+-" for line in self.difference[2:])
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -221,9 +214,9 @@ class Finding:
         lines += [f"  {key}: {reason}" for key, reason in self.lacking.items()]
         lines += [f"  not for this version: {text}" for text in self.refused]
         for new in self.new:
-            lines.append(f"  new: {new.key}, compared with {new.before or 'nothing'}: {new.changed} lines differ")
-            lines += new.difference[:LONGEST]
-            lines += [f"… {len(new.difference) - LONGEST} more lines"] * (len(new.difference) > LONGEST)
+            changed = sum(line[0] in "+-" for line in new.difference[2:])
+            lines.append(f"  new: {new.key}, compared with {new.before or 'nothing'}: {changed} lines differ")
+            lines += new.difference
         if not self.listed and not self.unknown and "+" not in self.release and self.known:
             lines.append("  nothing is new, but the table does not have this release")
         return "\n".join(lines)
@@ -237,21 +230,20 @@ def examine(distribution: str, version: str, root: pathlib.Path) -> Finding:
     # A release candidate has the functions of its release.
     wanted = wanted_of(distribution, version if distribution == CPYTHON else Version(version).base_version)
     found = list(functions(root, wanted))
-    table, known, new = known_code.table(), dict[str, list[str]](), dict[str, New]()
+    table, known, new = known_code.table(), dict[str, list[str]](), list[New]()
     for function in found:
         if not function.hashed or all(use.parameters is not None for use in wanted[function.key]):
             continue
         if function.hashed in table.get(function.key, {}):
             known.setdefault(function.key, []).append(function.hashed)
         else:
-            compared = _compared(function, distribution, version)
-            new[function.key] = max(new.get(function.key, compared), compared, key=lambda each: each.changed)
+            new.append(_compared(function, distribution, version))
     lacking = {key: [each.lacking for each in found if each.key == key] for key in wanted}
     return Finding(
         f"{distribution} {version}",
         any(version in known_code.releases(key).get(distribution, ()) for key in known),
-        {key: hashes for key, hashes in known.items() if key not in new},
-        list(new.values()),
+        {key: hashes for key, hashes in known.items() if key not in {each.key for each in new}},
+        new,
         # Some of the standard library's functions are there for two systems.
         {key: reasons[-1] for key, reasons in lacking.items() if reasons and all(reasons)},
         [] if distribution == CPYTHON else refusals(distribution, version),
@@ -363,10 +355,10 @@ def accept(findings: Sequence[Finding], read: Collection[str]) -> None:
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     for finding in findings:
         distribution, _, version = finding.release.partition(" ")
-        taken = {each.key: [each.hashed] for each in finding.new if each.key in read}
+        taken = [(each.key, each.hashed) for each in finding.new if each.key in read]
         # A revision of what is known has its name in the table only where it has code of its own.
         known = finding.known if taken or "+" not in version else {}
-        for key, hashed in ((key, hashed) for key, of in {**known, **taken}.items() for hashed in of):
+        for key, hashed in [*((key, hashed) for key, of in known.items() for hashed in of), *taken]:
             of_hash = table.setdefault(key, {})
             versions = {*of_hash.get(hashed, distribution).split(" ")[1:], version}
             of_hash[hashed] = " ".join([distribution, *known_code.ordered(versions)])
