@@ -1,5 +1,6 @@
 """The runner itself, on small suites that do everything a test can do to it."""
 
+import dataclasses
 import json
 import pathlib
 import textwrap
@@ -253,14 +254,15 @@ def test_with_arguments_of_pytest(python, tmp_path) -> None:
 
 
 def test_only_the_tests_asked_for(python, make_suite) -> None:
-    """But a module that cannot be loaded is an error whatever is asked for: they may be in it."""
+    """But a module that is not there or cannot be loaded is an error whatever is asked for: they may be in it."""
     asked = ["made_up.Outcomes.test_0__pass", "made_up.Outcomes.test_that_is_not_there"]
     run = Runner(python, LIMIT).run(make_suite(OUTCOMES), patched=False, only=asked)
     assert outcomes(run) == {"Outcomes.test_0__pass": "pass", "Outcomes.test_that_is_not_there": "missing"}
     matching = Runner(python, LIMIT, match="Outcomes.test_0")
     assert set(outcomes(matching.run(make_suite(OUTCOMES), patched=False))) == {"Outcomes.test_0__pass"}
-    run = matching.run(make_suite("import no_such_module"), patched=False)
-    assert outcomes(run) == {"collecting (made_up.py)": "error"}
+    suite = dataclasses.replace(make_suite("import no_such_module"), modules=("made_up", "no.such_module"))
+    run = matching.run(suite, patched=False)
+    assert outcomes(run) == {"collecting (no.such_module)": "error", "collecting (made_up.py)": "error"}
 
 
 def test_what_ends_the_run_is_an_error(python, make_suite) -> None:

@@ -131,7 +131,8 @@ class Runner:
         started = time.monotonic()
         barren = 0
         job = {
-            "pytest": suite.arguments(), "prelude": suite.prelude, "path": [str(directory)] if directory else [],
+            "pytest": suite.arguments(), "modules": () if suite.pytest else suite.modules,
+            "prelude": suite.prelude, "path": [str(directory)] if directory else [],
             "patched": patched, "constants": suite.constants, "taken": suite.taken, "limit": self.limit * slack,
             "load_limit": LOAD_LIMIT, "match": self.match, "only": None if only is None else list(only),
         }  # fmt: skip

@@ -168,8 +168,6 @@ GLANCE_UNIT = tuple(
         "async_.flows.test_web_download",
     )
 )  # fmt: skip
-#: Those that a release was the first to have.
-GLANCE_UNIT_SINCE = {"33": ("glance.tests.unit.async_.flows.test_parallel_api_image_import",)}
 GLANCE_FUNCTIONAL = (
     # No test, but it registers options that the tests take to be there.
     "glance.db.migration",
@@ -178,10 +176,12 @@ GLANCE_FUNCTIONAL = (
         for name in (
             "test_cache_middleware", "test_gzip_middleware", "v2.test_cache_api", "v2.test_image_decompression",
             "v2.test_images", "v2.test_images_import_locking", "v2.test_multi_store_images",
-            "v2.test_parallel_store_import",
         )
     ),
 )  # fmt: skip
+#: Those that a release was the first to have.
+GLANCE_UNIT_SINCE = {"33": ("glance.tests.unit.async_.flows.test_parallel_api_image_import",)}
+GLANCE_FUNCTIONAL_SINCE = {"33": ("glance.tests.functional.v2.test_parallel_store_import",)}
 #: Patches of child processes that must be in force, and the one that must have taken calls.
 NATIVE: dict[str, Any] = {"applied": ("communicate", "wait"), "taken": ("communicate",)}
 GREEN: dict[str, Any] = {"applied": ("green_communicate", "green_wait", "green_pipe"), "taken": ("green_communicate",)}
@@ -267,8 +267,8 @@ def of_glance(environment: str, release: str) -> Iterator[Suite]:
         replaced=("glance_store._drivers.rbd",), **common,
     )  # fmt: skip
     yield Suite(
-        f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=("store_filesystem", "image_hashing"), at_least=80,
-        **common,
+        f"glance-{release}-functional", (*GLANCE_FUNCTIONAL, *GLANCE_FUNCTIONAL_SINCE.get(release, ())), at_least=80,
+        applied=("store_filesystem", "image_hashing"), **common,
     )  # fmt: skip
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import faulthandler
 import fcntl
 import importlib
+import importlib.util
 import json
 import os
 import signal
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -115,13 +116,19 @@ def key_of(item: Any) -> str:
 class Plugin:
     """Of pytest: chooses the tests, and reports what becomes of each, with the fixtures that are set up for it."""
 
-    def __init__(self, events: Events, watchdog: Watchdog, is_chosen: Callable[..., bool]) -> None:
+    def __init__(
+        self, events: Events, watchdog: Watchdog, is_chosen: Callable[..., bool], absent: Mapping[str, str]
+    ) -> None:
+        """
+        :param absent: modules that cannot be found, and why: each is an error, as one that cannot be loaded
+        """
         self._events = events
         self._watchdog = watchdog
         self._is_chosen = is_chosen
         self._collector: Any = None
-        #: files that cannot be collected, and why
-        self._broken: dict[str, str] = {}
+        #: what cannot be collected, and why
+        broken = {f"collecting ({name})": reason for name, reason in absent.items()}
+        self._broken = {key: reason for key, reason in broken.items() if is_chosen(key, True)}
         # Of the running test.
         self._key = self._outcome = ""
         self._details: list[str] = []
@@ -203,6 +210,14 @@ def run(arguments: list[str], plugin: Plugin) -> None:
         sys.exit(f"pytest ends with {status!r}")
 
 
+def why_absent(module: str) -> str:
+    """Why a module cannot be found, empty if it can; imports the packages that it is in."""
+    try:
+        return "" if importlib.util.find_spec(module) else "there is no such module"
+    except Exception:
+        return traceback.format_exc()
+
+
 def prepare(prelude: str) -> None:
     """Do what a service does before its imports: nothing, monkey patching, or importing a module that does it."""
     if prelude == "monkey_patch":
@@ -241,7 +256,12 @@ def main() -> None:
         """
         return key not in done and (module or job["match"] in key) and (only is None or key in only)
 
-    run(job["pytest"], Plugin(events, watchdog, is_chosen))
+    absent = {name: reason for name in job["modules"] if (reason := why_absent(name))}
+    if len(absent) == len(job["modules"]):
+        # pytest ends with what it says of them.
+        absent = {}
+    arguments = [each for each in job["pytest"] if each not in absent]
+    run(arguments, Plugin(events, watchdog, is_chosen, absent))
     faulthandler.cancel_dump_traceback_later()
     events.emit("finish", fastio.status().to_dict() if job["patched"] else None)
     sys.stdout.flush()
