@@ -87,6 +87,10 @@ OUTCOMES = (
         def test_is_none(self):
             pass
 
+    class Helper(unittest.TestCase):
+        def __init__(self, needed):
+            raise RuntimeError("nothing makes one")
+
     def test_is_none(self):
         pass
 """

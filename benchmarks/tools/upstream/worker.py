@@ -145,6 +145,14 @@ class Plugin:
         if report.failed and self._is_chosen(key, True):
             self._broken[key] = report.longreprtext
 
+    def pytest_pycollect_makeitem(self, obj: Any) -> list[Any] | None:
+        # As unittest, and unlike pytest, make no instance of a test case without tests: it may be a helper.
+        import unittest
+
+        if not isinstance(obj, type) or not issubclass(obj, unittest.TestCase):
+            return None
+        return None if hasattr(obj, "runTest") or unittest.TestLoader().getTestCaseNames(obj) else []
+
     def pytest_collection_finish(self, session: Any) -> None:
         session.items[:] = [item for item in session.items if self._is_chosen(key_of(item))]
         self._watchdog.arm()
