@@ -17,9 +17,10 @@ from fastio.io import pipes
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors, forgotten, unread
 from tests.eventually import until
+from tests.stores.images import KIB, MIB, Ticker
 from tests.tracer import deathless
 
-KIB, MIB = 1 << 10, 1 << 20
+in_a_hub = pytest.mark.skipif(not MONKEY_PATCHED, reason="there is no hub")
 
 
 @pytest.fixture(autouse=True)
@@ -113,14 +114,15 @@ def test_a_child_that_survives_its_end(thrown_away: bool, monkeypatch: pytest.Mo
     until(lambda: reaped(child._popen.pid))
 
 
-def test_others_run_while_a_child_ends(turns: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_hub
+def test_others_run_while_a_child_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_process, "_DEATH", 0.2)
     child = Child(["sleep", "1000"])
     with deathless(child._popen.pid) as living:
-        turns[0] = 0
-        child.stop()
+        with Ticker() as ticker:
+            child.stop()
         assert living()
-    assert turns[0]
+    assert ticker.ticks
     until(lambda: reaped(child._popen.pid))
 
 
@@ -184,8 +186,8 @@ def test_a_limit(output: bytes, closes: bool) -> None:
         assert child.finish() == (0, "")
 
 
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="there is no hub")
-def test_no_pidfd_and_a_popen_that_blocks(turns: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_hub
+def test_no_pidfd_and_a_popen_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a kernel before 5.3, with ``monkey_patch(subprocess=False)``."""
     import eventlet
 
@@ -193,13 +195,12 @@ def test_no_pidfd_and_a_popen_that_blocks(turns: list[int], monkeypatch: pytest.
     monkeypatch.setattr(subprocess, "Popen", eventlet.patcher.original("subprocess").Popen)
 
     def end(pid: int) -> None:
-        while turns[0] <= 5:
+        while ticker.ticks <= 5:
             eventlet.sleep(0)
         os.kill(pid, signal.SIGKILL)
 
-    with Child(python("import os, signal; os.close(1); signal.pause()")) as child:
+    with Child(python("import os, signal; os.close(1); signal.pause()")) as child, Ticker() as ticker:
         assert list(child.chunks(1)) == []
-        turns[0] = 0
         # Without turns of others it never ends.
         eventlet.spawn(end, child._popen.pid)
         assert child.finish() == (-signal.SIGKILL, "")
@@ -213,43 +214,25 @@ def test_the_end_of_the_child_blocks_its_own_end_only() -> None:
         assert child.finish()[0] == 1
 
 
-@pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """``[number]`` of turns that another greenlet had; transfers may move 64 KiB in each."""
-    if not MONKEY_PATCHED:
-        pytest.skip("threads need not yield")
-    import eventlet
-
-    monkeypatch.setenv("FASTIO_YIELD_BYTES", "64KiB")
-    counted = [0]
-
-    def count() -> None:
-        while True:
-            counted[0] += 1
-            eventlet.sleep(0)
-
-    counting = eventlet.spawn(count)
-    yield counted
-    counting.kill()
-
-
 @pytest.mark.parametrize("feeds", [False, True])
-def test_who_moves_without_waiting_yields(turns: list[int], feeds: bool) -> None:
+@in_a_hub
+def test_who_moves_without_waiting_yields(monkeypatch: pytest.MonkeyPatch, feeds: bool) -> None:
+    monkeypatch.setenv("FASTIO_YIELD_BYTES", "64KiB")
     with Child(["sleep", "1000"] if feeds else ["head", "-c", str(MIB), "/dev/zero"], feeds=feeds) as child:
         pipes.grow(child._fd, MIB)
         if pipes.capacity(child._fd) < MIB:
             pytest.skip("the system grants no pipe of 1 MiB")
         while not feeds and unread(child._fd) < MIB:
             time.sleep(0.001)
-        turns[0] = 0
-        if feeds:
-            child.write(bytes(MIB))
-        else:
-            assert next(child.chunks(MIB)) == bytes(MIB)
-    assert turns[0] >= MIB // (64 * KIB) - 1
+        with Ticker() as ticker:
+            if feeds:
+                child.write(bytes(MIB))
+            else:
+                assert next(child.chunks(MIB)) == bytes(MIB)
+    assert ticker.ticks >= MIB // (64 * KIB) - 1
 
 
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="there is no hub")
+@in_a_hub
 @pytest.mark.parametrize("feeds", [False, True])
 def test_its_pipe_has_a_number_that_the_hub_knows(feeds: bool) -> None:
     """A file was closed while a greenlet waited for it, and nobody has told the hub."""
