@@ -69,20 +69,12 @@ class World:
     #: the file system that fails when it is asked to, or why there is none
     disk: fuse.FileSystem | str
 
-    def need_disk(self) -> fuse.FileSystem:
-        if isinstance(self.disk, str):
-            pytest.skip(self.disk)
-        return self.disk
-
-    def need_full(self) -> Path:
-        if isinstance(self.full, str):
-            pytest.skip(self.full)
-        return self.full
-
-    def need_swift(self) -> Proxy:
-        if isinstance(self.swift, str):
-            missing("swift", self.swift)
-        return self.swift
+    def need(self, name: str) -> Any:
+        """What :attr:`full`, :attr:`swift` or :attr:`disk` is; skips if there is none."""
+        found = getattr(self, name)
+        if isinstance(found, str):
+            missing(name, found)
+        return found
 
     def create(self, store: str = "images") -> str:
         return self.api.create(name=store)
@@ -364,14 +356,14 @@ def larger_than_allowed(world: World, body: Callable[[], Any]) -> Any:
 
 
 def disk_full(world: World, body: Callable[[], Any]) -> Any:
-    full, image = world.need_full(), world.create("full")
+    full, image = world.need("full"), world.create("full")
     answer = tolerant_upload(world, image, body(), "full")
     assert answer in (413, "cut off"), answer
     return [answer, after_upload(world, image), os.listdir(full)]
 
 
 def disk_just_large_enough(world: World) -> Any:
-    full = world.need_full()
+    full = world.need("full")
     image = world.make(PAYLOAD[:ROOM], "full")
     found = [world.raw(image).rest(), after_upload(world, image)]
     assert world.api.delete(image) == 204
@@ -379,7 +371,7 @@ def disk_just_large_enough(world: World) -> Any:
 
 
 def file_system_fails(world: World, number: int) -> Any:
-    disk, image = world.need_disk(), world.make(store="disk")
+    disk, image = world.need("disk"), world.make(store="disk")
     download = world.raw(image, receive=32 * KIB)
     download.read(MIB)
     disk.forget()
@@ -394,7 +386,7 @@ def file_system_fails(world: World, number: int) -> Any:
 
 
 def file_system_cannot_be_written(world: World) -> Any:
-    disk, image = world.need_disk(), world.create("disk")
+    disk, image = world.need("disk"), world.create("disk")
     disk.fault(write={"errno": errno.EIO})
     try:
         return [tolerant_upload(world, image, PAYLOAD, "disk"), after_upload(world, image)]
@@ -403,7 +395,7 @@ def file_system_cannot_be_written(world: World) -> Any:
 
 
 def swift_without_fault(world: World) -> Any:
-    world.need_swift()
+    world.need("swift")
     image = world.make(store="swift")
     found = world.raw(image).rest()
     assert found[2:4] == [SIZE, sha512(PAYLOAD)]
@@ -441,7 +433,7 @@ def failed_swift_download(world: World, fault: Fault) -> Any:
 
 
 def swift_download(world: World, *faults: Fault) -> Any:
-    swift = world.need_swift()
+    swift = world.need("swift")
     image = world.make(store="swift")
     before = swift.failed
     swift.fail("GET", image, *faults)
@@ -451,7 +443,7 @@ def swift_download(world: World, *faults: Fault) -> Any:
 
 
 def failed_swift_upload(world: World, fault: Fault) -> Any:
-    swift = world.need_swift()
+    swift = world.need("swift")
     image = world.create("swift")
     before = swift.failed
     swift.fail("PUT", image, fault)
