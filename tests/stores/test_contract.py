@@ -92,27 +92,21 @@ DRIVERS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=DRIVERS, ids=str)
-def driver(request: pytest.FixtureRequest) -> Driver:
-    return request.param
+def _each(is_meant: Callable[[Driver], Any]) -> Any:
+    @pytest.fixture(params=list(filter(is_meant, DRIVERS)), ids=str)
+    def each(request: pytest.FixtureRequest) -> Driver:
+        return request.param
+
+    return each
 
 
-@pytest.fixture(params=[driver for driver in DRIVERS if driver.adds], ids=str)
-def writer(request: pytest.FixtureRequest) -> Driver:
-    """A driver that takes images."""
-    return request.param
-
-
-@pytest.fixture(params=[driver for driver in DRIVERS if driver.option], ids=str)
-def configurable(request: pytest.FixtureRequest) -> Driver:
-    """A driver of which an operator can set the chunk size."""
-    return request.param
-
-
-@pytest.fixture(params=[driver for driver in DRIVERS if driver.own], ids=str)
-def own(request: pytest.FixtureRequest) -> Driver:
-    """A driver that fastio brings: there is no stock to compare it with."""
-    return request.param
+driver = _each(lambda each: True)
+#: One that takes images.
+writer = _each(lambda each: each.adds)
+#: One of which an operator can set the chunk size.
+configurable = _each(lambda each: each.option)
+#: One that fastio brings: there is no stock to compare it with.
+own = _each(lambda each: each.own)
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import hashlib
 import io
-import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -138,20 +138,14 @@ def test_uploads_at_the_same_time_with_one_driver(fixed: None, open_swift: Calla
     driver = store.driver
     before = dict(vars(driver))
     sizes = [2 * SEGMENT + 1, 3 * SEGMENT - 1, 4 * SEGMENT + 5]
-    results: dict[int, Any] = {}
 
-    def upload(size: int) -> None:
-        results[size] = driver.add(str(uuid.uuid4()), io.BytesIO(content(size)), size, "sha512")
+    def upload(size: int) -> Any:
+        return driver.add(str(uuid.uuid4()), io.BytesIO(content(size)), size, "sha512")
 
-    threads = [threading.Thread(target=upload, args=(size,)) for size in sizes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for size in sizes:
-        url, added, _, multihash, _ = results[size]
-        assert (added, multihash) == (size, hashlib.sha512(content(size)).hexdigest())
-        assert store.read(url) == content(size)
+    with ThreadPoolExecutor(len(sizes)) as pool:
+        for size, (url, added, _, multihash, _) in zip(sizes, pool.map(upload, sizes), strict=True):
+            assert (added, multihash) == (size, hashlib.sha512(content(size)).hexdigest())
+            assert store.read(url) == content(size)
     # What one upload sees is not what the driver has.
     assert {name: vars(driver)[name] for name in before} == before
 

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -210,41 +211,30 @@ def test_many_at_once(s3_store: Any, built: list[Any], caplog: pytest.LogCapture
     caplog.set_level(logging.WARNING, "urllib3")
     images = {s3_store.add(data).url: data for data in (os.urandom(1 << 20) for _ in range(4))}
     started = threading.Barrier(24)
-    read: list[bool] = []
 
-    def reader(url: str) -> None:
+    def reader(url: str) -> list[bool]:
         started.wait()
-        for _ in range(2):
-            read.append(s3_store.read(url) == images[url])
+        return [s3_store.read(url) == images[url] for _ in range(2)]
 
     with patched():
         client_of(s3_store)
         built.clear()
-        threads = [threading.Thread(target=reader, args=(url,)) for url in [*images] * 6]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    assert read == [True] * 48
+        with ThreadPoolExecutor(24) as pool:
+            assert list(pool.map(reader, [*images] * 6)) == [[True] * 2] * 24
     assert not built
     assert "pool is full" not in caplog.text
 
 
 def test_threads_that_need_the_first_client_at_once(s3_store: Any, built: list[Any]) -> None:
     started = threading.Barrier(6)
-    clients: list[Any] = []
 
-    def first() -> None:
-        driver = s3_store.driver
+    def first(driver: Any) -> Any:
         started.wait()
-        clients.append(driver._create_s3_client())
+        return driver._create_s3_client()
 
     with patched():
-        threads = [threading.Thread(target=first) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+        with ThreadPoolExecutor(6) as pool:
+            clients = list(pool.map(first, [s3_store.driver] * 6))
         assert len({id(client) for client in clients}) == 1
         assert client_of(s3_store) is clients[0]
         clients.clear()

@@ -9,9 +9,9 @@ import pathlib
 import signal
 import stat
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -711,23 +711,15 @@ def test_a_daemon_that_hangs_holds_up_nobody_else(
 def test_many_at_once(cluster: Cluster) -> None:
     images = {f"image-{number}": content(MIB * number + number) for number in range(6)}
     store = cluster.store()
-    failures: list[BaseException] = []
 
     def life(name: str, data: bytes) -> None:
-        try:
-            uri = cluster.add(data, size=len(data) if len(data) % 2 else 0, store=store, name=name)[0]
-            for _ in range(2):
-                assert b"".join(cluster.get(uri, store)[0]) == data
-            store.delete(cluster.located(uri, store))
-        except BaseException as error:
-            failures.append(error)
+        uri = cluster.add(data, size=len(data) if len(data) % 2 else 0, store=store, name=name)[0]
+        for _ in range(2):
+            assert b"".join(cluster.get(uri, store)[0]) == data
+        store.delete(cluster.located(uri, store))
 
-    threads = [threading.Thread(target=life, args=item) for item in images.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(len(images)) as pool:
+        list(pool.map(life, *zip(*images.items(), strict=True)))
 
 
 # --- names and locations
