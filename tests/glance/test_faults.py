@@ -168,13 +168,18 @@ def no_fault(world: World) -> Any:
     return found
 
 
+def become_a_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 #: What becomes of an image's file before it is asked for.
 DAMAGE: dict[str, Callable[[Path], Any]] = {
     "file_truncated_before": lambda file: os.truncate(file, 5 * MIB + 5077),
     "file_emptied": lambda file: os.truncate(file, 0),
     "file_longer_than_the_image": lambda file: os.truncate(file, SIZE + 400_000),
     "file_gone": Path.unlink,
-    "file_is_a_directory": lambda file: (file.unlink(), file.mkdir()),
+    "file_is_a_directory": become_a_directory,
 }
 
 

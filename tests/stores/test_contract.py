@@ -93,7 +93,7 @@ DRIVERS = [
 
 
 def _each(is_meant: Callable[[Driver], Any]) -> Any:
-    @pytest.fixture(params=list(filter(is_meant, DRIVERS)), ids=str)
+    @pytest.fixture(params=[driver for driver in DRIVERS if is_meant(driver)], ids=str)
     def each(request: pytest.FixtureRequest) -> Driver:
         return request.param
 

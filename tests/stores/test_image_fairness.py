@@ -44,7 +44,7 @@ IMAGE = bytes(range(256)) * (CHUNK // 256) * CHUNKS
 @pytest.mark.parametrize("multiple", [None, 1, 2, 8])
 def test_share_of_yield_bytes(store: Any, standing_budget: Any, multiple: int | None) -> None:
     """Without the patch there is no turn: when that fails upstream has mended it, and the patch can go."""
-    settings = {"yield_bytes": multiple * CHUNK} if multiple else {}
+    settings: dict[str, Any] = {"yield_bytes": multiple * CHUNK} if multiple else {}
     with fastio.patched(["image_fairness"] if multiple else [], strict=True, **settings):
         with Ticker() as adding:
             url = store.add(IMAGE).url
