@@ -8,8 +8,8 @@ import contextlib
 import functools
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from fastio import config, log
 from fastio.errors import PatchError, SettingError, meant
@@ -23,34 +23,8 @@ from fastio.version import VERSION
 #: The records, the hooks and the settings in force change by one thread at a time.
 _turns = Exclusive()
 _STATE = state.STATE
-
-
-class _Call(NamedTuple):
-    """The arguments of :func:`fastio.patch`."""
-
-    names: str | Sequence[str] | None
-    strict: bool
-    arguments: Mapping[str, object]
-    #: those of the service, by default the ones given last
-    options: config.Options | None
-
-    def resolve(self) -> tuple[config.Settings, list[str]]:
-        """The settings that the call asks for, and the names of its patches."""
-        settings = _resolve(self.arguments, options=self.options)
-        return settings, _choose(self.names, settings)
-
-
-class _Change(NamedTuple):
-    """What a call did."""
-
-    entries: list[Entry]
-    settings: config.Settings
-    #: names of the patches that were not wanted before
-    added: frozenset[str]
-    settings_before: config.Settings | None
-    options_before: config.Options
-    #: it was strict, and something was left alone: all is as before
-    refused: bool
+#: Takes back what a call did.
+_Undo = Callable[[], None]
 
 
 def apply(
@@ -60,8 +34,7 @@ def apply(
     options: config.Options | None = None,
 ) -> Report:
     """See :func:`fastio.patch`; ``options`` are those of the service, by default the ones given last."""
-    report, _ = _apply(_Call(names, strict, arguments, options))
-    return report
+    return _apply(names, strict, arguments, options)[0]
 
 
 @contextlib.contextmanager
@@ -72,12 +45,12 @@ def applied(
     options: config.Options | None = None,
 ) -> Iterator[Report]:
     """See :func:`fastio.patched`."""
-    report, change = _apply(_Call(names, strict, arguments, options))
+    report, undo = _apply(names, strict, arguments, options)
     try:
         yield report
     finally:
-        if change is not None:
-            _turns.change(functools.partial(_take_back, change))
+        if undo is not None:
+            _turns.change(undo)
 
 
 def check(environ: Mapping[str, str]) -> None:
@@ -93,7 +66,7 @@ def stand_back(why: str) -> None:
     def change() -> None:
         config.put_in_force(settings)
         _switch_off([*_STATE.wanted])
-        _end_those_without_patches()
+        _end_trace()
 
     _turns.change(change)
 
@@ -120,131 +93,140 @@ def status() -> Report:
     return _report(entries or [])
 
 
-def _apply(call: _Call) -> tuple[Report, _Change | None]:
+def _apply(
+    names: str | Sequence[str] | None, strict: bool, arguments: Mapping[str, object], options: config.Options | None
+) -> tuple[Report, _Undo | None]:
+    """The report, and what takes back what was done."""
     # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
-    settings, chosen = call.resolve()
+    named = registry.named(names, registry.names())
+    settings = _resolve(arguments, options=options)
+    chosen = _choose(named, settings)
     config.warn_of_unknown()
     _prepare(chosen)
-    change = _turns.change(lambda: _apply_alone(call))
-    if change is None:
+    done = _turns.change(lambda: _apply_alone(named, strict, arguments, options))
+    if done is None:
         return _report([Entry(name, "", Outcome.WAITING, _LATER) for name in chosen], settings), None
-    report = _report(change.entries, change.settings)
-    if change.refused:
+    entries, settings, undo = done
+    report = _report(entries, settings)
+    if undo is None:
         raise PatchError(report)
     for entry in report.problems():
         _log(log.WARNING, entry)
-    if change.settings.enabled:
+    if settings.enabled:
         log.log(log.INFO, "%s", report.summary())
     else:
-        log.log(log.INFO, "fastio: switched off by %s", change.settings.sources["enabled"])
-    return report, change
+        log.log(log.INFO, "fastio: switched off by %s", settings.sources["enabled"])
+    return report, undo
 
 
 _LATER = "called while this thread is at another call of fastio's: done when that ends"
 
 
-def _apply_alone(call: _Call) -> _Change:
+def _apply_alone(
+    named: Sequence[str] | None, strict: bool, arguments: Mapping[str, object], options: config.Options | None
+) -> tuple[list[Entry], config.Settings, _Undo | None]:
+    """The entries, the settings, and what takes it back; None if it was strict, something was left alone, and it is."""
     # Another thread may have changed the options since they were looked at first.
-    settings, chosen = call.resolve()
+    settings = _resolve(arguments, options=options)
+    chosen = _choose(named, settings)
     settings_before, options_before = config.in_force(), config.options()
     wanted_before = {*_STATE.wanted}
-    for setting in _asking(settings):
+    traced = settings.enabled and settings.trace is not None
+    if traced:
         # Before anything is changed: it may refuse.
-        _STATE.asked.add(setting)
+        _STATE.traced = True
         if not config.only_reporting:
-            registry.demanded(setting).begin(settings)
+            _instrumentation().begin(settings)
 
     config.put_in_force(settings)
-    config.put_options(options_before if call.options is None else call.options)
+    config.put_options(options_before if options is None else options)
     _take_back_what_is_not_accepted()
-    disabled = [name for name in _STATE.wanted if name not in chosen and not _allowed(settings, name)]
+    disabled = [
+        name
+        for name, by_name in _STATE.wanted.items()
+        if name not in chosen and not _is_wanted(settings, name, by_name)
+    ]
     _switch_off(disabled)
-    _end_those_without_patches(_asking(settings))
-    entries = _look_at([name for name in disabled if name in _loaded()])
+    if not traced:
+        _end_trace()
+    entries = _look_at([name for name in disabled if registry.get(name)])
     for name in chosen:
-        named = call.names is not None and name not in settings.also
-        _STATE.wanted[name] = named or _STATE.wanted.get(name, False)
-        entries += _apply_patch(name)
+        by_name = named is not None and name not in settings.also
+        _STATE.wanted[name] = by_name or _STATE.wanted.get(name, False)
+        entries += _each(name, _apply_target)
 
     added = frozenset(chosen).difference(wanted_before)
-    change = _Change(entries, settings, added, settings_before, options_before, refused=False)
-    if call.strict and any(entry.left_alone for entry in entries):
-        _take_back(change)
-        return change._replace(refused=True)
-    return change
+    undo = functools.partial(_take_back, added, settings_before, options_before)
+    if strict and any(entry.left_alone for entry in entries):
+        undo()
+        return entries, settings, None
+    return entries, settings, undo
 
 
-def _take_back(change: _Change) -> None:
-    """Have everything as it was before that call."""
-    _switch_off(change.added)
-    _end_those_without_patches()
-    config.put_in_force(change.settings_before)
-    config.put_options(change.options_before)
+def _take_back(added: frozenset[str], settings: config.Settings | None, options: config.Options) -> None:
+    """Have everything as it was before a call."""
+    _switch_off(added)
+    _end_trace()
+    config.put_in_force(settings)
+    config.put_options(options)
     _take_back_what_is_not_accepted()
 
 
 def _take_back_what_is_not_accepted() -> None:
     """Take back what is at code that only an earlier ``accept_code`` has accepted."""
-    for patch in registry.loaded():
-        for target in patch.targets:
-            hook = hooks.get(target)
-            if hook is not None and patch.name in hook.layers and not hook.upstream[patch.name].is_accepted:
-                _remove(patch, target, hook)
+    for patch, target in _targets():
+        hook = hooks.get(target)
+        if hook is not None and patch.name in hook.layers and not hook.upstream[patch.name].is_accepted:
+            _remove(patch, target, hook)
 
 
 def _revert_alone(chosen: Sequence[str]) -> list[Entry]:
     _switch_off(chosen)
-    _end_those_without_patches()
+    _end_trace()
     return _look_at(chosen)
 
 
 # Which patches
 
 
-def _choose(names: str | Sequence[str] | None, settings: config.Settings) -> list[str]:
-    """The names of the patches that are to be applied."""
-    chosen = registry.choose(names, settings.disabled, settings.also, settings.profile)
-    if not settings.enabled:
-        return []
-    on_demand = (patch.name for setting in _asking(settings) for patch in registry.on_demand(setting))
-    return chosen + [name for name in on_demand if _allowed(settings, name)]
+def _choose(named: Collection[str] | None, settings: config.Settings) -> list[str]:
+    """The names of the patches that are to be applied: those that were named (None: those of the profile), and more."""
+    if settings.enabled and settings.trace is not None:
+        for name in registry.TRACE_NAMES:
+            registry.load(name)
+    return [
+        name
+        for name in registry.all_names()
+        if _is_wanted(settings, name, named is not None and name in named, by_default=named is None)
+    ]
 
 
-def _asking(settings: config.Settings) -> list[str]:
-    """Those of the settings that ask for patches."""
-    return [setting for setting in registry.ON_DEMAND if settings.enabled and getattr(settings, setting)]
-
-
-def _allowed(settings: config.Settings, name: str) -> bool:
-    """Whether the settings let the patch be in force."""
+def _is_wanted(settings: config.Settings, name: str, named: bool, by_default: bool = True) -> bool:
+    """Whether the settings let the patch be in force, one that was named or that is there ``by_default``."""
+    if not settings.enabled or name in settings.disabled:
+        return False
     listed = registry.listed().get(name)
     if listed is None:
-        patch = registry.load(name)
-        return patch.setting in _asking(settings) and name not in settings.disabled
-    asked_for = listed.in_profile(settings.profile) or name in settings.also or _STATE.wanted.get(name, False)
-    return settings.enabled and asked_for and not {name, registry.ALL} & set(settings.disabled)
+        return settings.trace is not None
+    asked_for = named or name in settings.also or by_default and listed.in_profile(settings.profile)
+    return asked_for and registry.ALL not in settings.disabled
 
 
 def _known() -> list[str]:
-    """The names of all patches, those on demand only if they have been asked for in this process."""
-    on_demand = (setting for setting in registry.ON_DEMAND if setting in _STATE.asked)
-    return [*registry.names(), *(patch.name for setting in on_demand for patch in registry.on_demand(setting))]
-
-
-def _loaded(names: Iterable[str] | None = None) -> dict[str, Patch]:
-    """The patches of these names (None: all) that are imported, by name, in the order of application."""
-    return {patch.name: patch for patch in registry.loaded() if names is None or patch.name in names}
+    """The names of all patches, those that record a trace only if one was asked for in this process."""
+    return [*registry.names(), *(registry.TRACE_NAMES if _STATE.traced else ())]
 
 
 def _select_known(names: str | Sequence[str] | None) -> list[str]:
-    """Those names (None: all of them), among them of those on demand that have been asked for."""
-    known = _known()
-    if names is None:
-        return known
-    asked = [names] if isinstance(names, str) else names
-    on_demand = set(registry.all_names()) - set(registry.names())
-    chosen = registry.choose([name for name in asked if name not in on_demand])
-    return [name for name in known if name in chosen or name in asked]
+    """Those names (None: all of them), among them of those that record a trace."""
+    named = registry.named(names, registry.all_names())
+    return [name for name in _known() if named is None or name in named]
+
+
+def _targets(names: Collection[str] | None = None) -> list[tuple[Patch, Target]]:
+    """The targets of the patches of these names (None: all) that are imported, in the order of application."""
+    patches = (patch for patch in registry.loaded() if names is None or patch.name in names)
+    return [(patch, target) for patch in patches for target in patch.targets]
 
 
 def _resolve(
@@ -262,18 +244,13 @@ def _resolve(
 
 
 def _check_names(settings: config.Settings) -> None:
-    for name in settings.disabled:
-        if name not in (registry.ALL, *registry.all_names()):
-            source = settings.sources["disabled"]
-            known = registry.all_names()
-            allowed = f"{registry.ALL}, or names of patches: {', '.join(known)}"
-            raise SettingError("disabled", name, source, allowed, meant(name, known))
-    for name in settings.also:
-        if name not in registry.names():
-            known = registry.names()
-            outside = ", ".join(registry.outside_the_default())
-            allowed = f"names of patches: {', '.join(known)}; outside of the default: {outside}"
-            raise SettingError("also", name, settings.sources["also"], allowed, meant(name, known))
+    every, names, outside = registry.all_names(), registry.names(), registry.outside_the_default()
+    of_all = f"{registry.ALL}, or names of patches: {', '.join(every)}"
+    of_more = f"names of patches: {', '.join(names)}; outside of the default: {', '.join(outside)}"
+    for setting, known, allowed in (("disabled", (*every, registry.ALL), of_all), ("also", names, of_more)):
+        for name in getattr(settings, setting):
+            if name not in known:
+                raise SettingError(setting, name, settings.sources[setting], allowed, meant(name, known))
     for entry in settings.accept_code:
         code, _, release = entry.partition("=")
         key, source = code.partition("@")[0], settings.sources["accept_code"]
@@ -286,19 +263,23 @@ def _check_names(settings: config.Settings) -> None:
             raise SettingError("accept_code", entry, source, allowed)
 
 
-def _end_those_without_patches(asking: Sequence[str] = ()) -> None:
-    """End what was begun for settings of which no patch is wanted any more, but not for those that are ``asking``."""
-    for setting in _STATE.asked.difference(asking):
-        if not any(patch.name in _STATE.wanted for patch in registry.on_demand(setting)):
-            registry.demanded(setting).end()
+def _instrumentation() -> Any:
+    return importlib.import_module(registry.TRACE)
+
+
+def _end_trace() -> None:
+    """Record no more if none of the patches that do is wanted."""
+    if _STATE.traced and _STATE.wanted.keys().isdisjoint(registry.TRACE_NAMES):
+        _instrumentation().end()
 
 
 # One target
 
 
-def _apply_patch(name: str) -> list[Entry]:
-    patch = _loaded([name]).get(name)
-    return [state.unloaded(name)] if patch is None else [_apply_target(patch, target) for target in patch.targets]
+def _each(name: str, say: Callable[[Patch, Target], Entry]) -> list[Entry]:
+    """What ``say`` returns for each target of the patch, or the one entry of a patch that is not imported."""
+    patch = registry.get(name)
+    return [state.unloaded(name)] if patch is None else [say(patch, target) for target in patch.targets]
 
 
 def _apply_target(patch: Patch, target: Target) -> Entry:
@@ -328,16 +309,15 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         return state.look(patch, target)
 
 
-def _switch_off(names: Iterable[str]) -> None:
+def _switch_off(names: Collection[str]) -> None:
     """Take the patches back, the last one first, and forget that they were asked for."""
-    for patch in reversed(_loaded(names).values()):
-        for target in reversed(patch.targets):
-            record = state.record(patch, target)
-            record.failure = ""
-            hook = hooks.get(target)
-            if hook is not None:
-                record.taken_back |= patch.name in hook.layers
-                _remove(patch, target, hook)
+    for patch, target in reversed(_targets(names)):
+        record = state.record(patch, target)
+        record.failure = ""
+        hook = hooks.get(target)
+        if hook is not None:
+            record.taken_back |= patch.name in hook.layers
+            _remove(patch, target, hook)
     for name in names:
         _STATE.wanted.pop(name, None)
 
@@ -353,17 +333,16 @@ def _remove(patch: Patch, target: Target, hook: Hook) -> None:
 # Modules
 
 
-def _prepare(names: Sequence[str]) -> None:
+def _prepare(names: Collection[str]) -> None:
     """All that cannot be done with the lock held: what is imported, or looks for what can be."""
     _load(names)
-    for patch in _loaded(names).values():
-        for target in patch.targets:
-            modules.wait_for_imports(target)
+    for _, target in _targets(names):
+        modules.wait_for_imports(target)
     _look_for_modules(names)
     _await_modules(names)
 
 
-def _load(names: Iterable[str]) -> None:
+def _load(names: Collection[str]) -> None:
     """Import the patches whose libraries are imported."""
     importlib.import_module("subprocess")
     for name, listed in registry.listed().items():
@@ -371,25 +350,25 @@ def _load(names: Iterable[str]) -> None:
             registry.load(name)
 
 
-def _look_for_modules(names: Iterable[str]) -> None:
-    loaded = _loaded(names)
-    libraries = (library for name in names if name not in loaded for library in registry.listed()[name].libraries)
-    modules.look_for((target for patch in loaded.values() for target in patch.targets), libraries)
+def _libraries(names: Iterable[str]) -> list[str]:
+    """Those with which the patches that are not imported yet will be."""
+    return [each for name in names if registry.get(name) is None for each in registry.listed()[name].libraries]
 
 
-def _await_modules(names: Iterable[str]) -> None:
+def _look_for_modules(names: Collection[str]) -> None:
+    modules.look_for((target for _, target in _targets(names)), _libraries(names))
+
+
+def _await_modules(names: Collection[str]) -> None:
     """Have what is missing applied once it is imported."""
-    loaded = _loaded(names)
-    for name in names:
-        for library in () if name in loaded else registry.listed()[name].libraries:
-            if modules.why_absent(library) is None:
-                modules.await_import(library, _imported)
-    for patch in loaded.values():
-        for target in patch.targets:
-            blocked = state.blocked(patch, target)
-            if blocked is not None and blocked.outcome is Outcome.WAITING:
-                for module in modules.missing(target):
-                    modules.await_import(module, _imported)
+    for library in _libraries(names):
+        if modules.why_absent(library) is None:
+            modules.await_import(library, _imported)
+    for patch, target in _targets(names):
+        blocked = state.blocked(patch, target)
+        if blocked is not None and blocked.outcome is Outcome.WAITING:
+            for module in modules.missing(target):
+                modules.await_import(module, _imported)
 
 
 def _imported(module: str) -> None:
@@ -397,12 +376,7 @@ def _imported(module: str) -> None:
     of_library = [name for name, listed in registry.listed().items() if module in listed.libraries]
     if wanted := [name for name in of_library if name in _STATE.wanted]:
         _load(wanted)
-    concerned = [
-        (patch, target)
-        for patch in registry.loaded()
-        for target in patch.targets
-        if patch.name in wanted or module in target.modules
-    ]
+    concerned = [each for each in _targets() if each[0].name in wanted or module in each[1].modules]
     # They may need other modules besides.
     names = {patch.name for patch, _ in concerned if patch.name in _STATE.wanted}
     _look_for_modules(names)
@@ -421,23 +395,12 @@ def _apply_imported(concerned: Sequence[tuple[Patch, Target]]) -> None:
 
 
 def _look_at(names: Iterable[str]) -> list[Entry]:
-    loaded = _loaded()
-    return [
-        entry
-        for name in names
-        for entry in (
-            [state.look(loaded[name], target) for target in loaded[name].targets]
-            if name in loaded
-            else [state.unloaded(name)]
-        )
-    ]
+    return [entry for name in names for entry in _each(name, state.look)]
 
 
 def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -> Report:
     """``settings`` are those that the entries are about, by default the ones in force."""
-    notes = [
-        note for setting in registry.ON_DEMAND if setting in _STATE.asked for note in registry.demanded(setting).notes()
-    ]
+    notes = _instrumentation().notes() if _STATE.traced else []
     notes += [note for patch in registry.loaded() if patch.name in _STATE.wanted for note in patch.notes()]
     notes += config.unknown()
     return Report(entries, settings or config.effective(), Versions(_versions), holders.late_holders(), notes)

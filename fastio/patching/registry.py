@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import operator
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from enum import IntEnum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio.config import PROFILES, SAFE
+from fastio.config import SAFE
 from fastio.errors import UnknownPatchError
 from fastio.patching.known_code import KNOWN, Uses
 
@@ -46,15 +45,15 @@ RUNNING = ".".join(map(str, sys.version_info[:2]))
 #: Where the folders of patches are.
 PATCHES = "fastio.patches"
 
-#: Folders of patches that are in force while a setting has a value, by that setting; none is imported before.
-#: The folder has ``begin(settings)``, called before its patches are applied and again with other settings, ``end()``,
-#: called once they are all taken back, and ``notes()``, what a report says besides.
-ON_DEMAND = {"trace": "fastio.trace.instrumentation"}
+#: Where the patches that record a trace are, and their names in the order of application. They are in force while the
+#: setting ``trace`` has a value; none is imported before.
+TRACE = "fastio.trace.instrumentation"
+TRACE_NAMES = ("trace_client", "trace_hub", "trace_requests", "trace_stores", "trace_subprocess")
 
 #: Libraries that patches of others work on, besides those of the table.
 _OTHERS = ("requests", "swiftclient")
 
-#: In ``disabled``: all patches but those that a setting asks for.
+#: In ``disabled``: all patches but those that record a trace.
 ALL = "all"
 
 
@@ -283,11 +282,6 @@ class Patch(NamedTuple):
         """Whether ``patch()`` without names applies it."""
         return self.name not in outside_the_default()
 
-    @property
-    def setting(self) -> str:
-        """The setting that asks for the patch, see ``ON_DEMAND``; empty if it is the default or the patch's name."""
-        return next((setting for setting, folder in ON_DEMAND.items() if folder == self.folder), "")
-
     def not_needed_here(self, version: Callable[[str], str | None]) -> Requirement | None:
         """Which of ``not_needed_in`` the installed releases meet.
 
@@ -348,7 +342,7 @@ class Listed(NamedTuple):
         return self.default and not (profile == SAFE and self.changes)
 
 
-#: The patches but those that a setting asks for, in the order of application: layer by layer, and those of a layer that
+#: The patches but those that record a trace, in the order of application: layer by layer, and those of a layer that
 #: work on the same attribute each on top of the ones before it.
 TABLE = (
     Listed("green_communicate", "eventlet"),
@@ -405,11 +399,14 @@ def _by_name(table: tuple[Listed, ...]) -> dict[str, Listed]:
 def load(name: str) -> Patch:
     """The patch of that name, which is imported."""
     if name not in _loaded:
-        found = listed().get(name)
-        folders = [f"{PATCHES}.{found.library}"] if found else ON_DEMAND.values()
-        (folder,) = (folder for folder in folders if found or name in _names_in(folder))
+        folder = TRACE if name in TRACE_NAMES else f"{PATCHES}.{listed()[name].library}"
         _loaded[name] = importlib.import_module(f"{folder}.{name}").PATCH
     return _loaded[name]
+
+
+def get(name: str) -> Patch | None:
+    """The patch of that name, if it was imported."""
+    return _loaded.get(name)
 
 
 def loaded() -> list[Patch]:
@@ -418,32 +415,13 @@ def loaded() -> list[Patch]:
 
 
 def patches() -> tuple[Patch, ...]:
-    """All patches in the order of application, those left out that a setting asks for; they are imported."""
+    """All patches in the order of application, those left out that record a trace; they are imported."""
     return tuple(map(load, names()))
 
 
-def on_demand(setting: str) -> tuple[Patch, ...]:
-    """The patches that the setting asks for, which are imported, in the order of application."""
-    return tuple(map(load, _names_in(ON_DEMAND[setting])))
-
-
-def demanded(setting: str) -> Any:
-    """The folder of the patches that the setting asks for, see ``ON_DEMAND``."""
-    return importlib.import_module(ON_DEMAND[setting])
-
-
-@cache
-def _names_in(folder: str) -> tuple[str, ...]:
-    """The names of the patches in a folder, from the files' alone; pkgutil, which tells them, imports inspect."""
-    root, *parts = folder.split(".")
-    paths = (os.path.join(path, *parts) for path in sys.modules[root].__path__)
-    entries = (os.path.splitext(entry) for path in paths for entry in os.listdir(path))
-    return tuple(sorted({name for name, ending in entries if ending in (".py", ".pyc") and not name.startswith("_")}))
-
-
 def all_patches() -> tuple[Patch, ...]:
-    """All patches in the order of application, with those that a setting asks for, which are imported."""
-    return (*patches(), *(patch for setting in ON_DEMAND for patch in on_demand(setting)))
+    """All patches in the order of application, which are imported."""
+    return tuple(map(load, all_names()))
 
 
 @cache
@@ -455,13 +433,13 @@ def libraries() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all patches in the order of application, those left out that a setting asks for."""
+    """The names of all patches in the order of application, those left out that record a trace."""
     return tuple(each.name for each in TABLE)
 
 
 def all_names() -> tuple[str, ...]:
-    """The names of all patches in the order of application, with those that a setting asks for."""
-    return (*names(), *(name for folder in ON_DEMAND.values() for name in _names_in(folder)))
+    """The names of all patches in the order of application."""
+    return (*names(), *TRACE_NAMES)
 
 
 def outside_the_default() -> tuple[str, ...]:
@@ -469,32 +447,17 @@ def outside_the_default() -> tuple[str, ...]:
     return tuple(each.name for each in TABLE if not each.default)
 
 
-def choose(
-    wanted: str | Sequence[str] | None,
-    disabled: Sequence[str] = (),
-    also: Sequence[str] = (),
-    profile: str = PROFILES[0],
-) -> list[str]:
-    """The names of the patches in ``wanted`` (None: those of the profile) and in ``also``, without the disabled ones.
+def named(wanted: str | Sequence[str] | None, known: Sequence[str]) -> list[str] | None:
+    """The names in ``wanted``, one or several; None for None.
 
-    :raises UnknownPatchError: for a name that does not exist, in any of them
+    :raises UnknownPatchError: for a name that is not ``known``
     """
-    if isinstance(wanted, str):
-        wanted = [wanted]
-    if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
+    if wanted is None:
+        return None
+    if isinstance(wanted, bytes) or not isinstance(wanted, Iterable):
         raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
-    wanted = None if wanted is None else list(wanted)
-    for name in (*(wanted or ()), *also):
-        if name not in names():
-            raise UnknownPatchError(name, names())
-    for name in disabled:
-        if name not in (ALL, *all_names()):
-            raise UnknownPatchError(name, all_names())
-    if ALL in disabled:
-        return []
-    chosen = {*(wanted or ()), *also}
-    return [
-        each.name
-        for each in TABLE
-        if (each.name in chosen or wanted is None and each.in_profile(profile)) and each.name not in disabled
-    ]
+    found = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in found:
+        if name not in known:
+            raise UnknownPatchError(name, tuple(known))
+    return found

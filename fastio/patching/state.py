@@ -29,8 +29,8 @@ class State:
         self.wanted: dict[str, bool] = {}
         #: by the patch's name and the target's key
         self.records: defaultdict[tuple[str, str], Record] = defaultdict(Record)
-        #: settings that have asked for patches
-        self.asked: set[str] = set()
+        #: whether a trace was asked for
+        self.traced = False
 
 
 #: That of this process.
@@ -106,7 +106,7 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
     if target.owner() is None:
         if target.find_owner is None:
             return say(Outcome.ABSENT, f"this release has no {target.attribute.rpartition('.')[0]}")
-        return say(Outcome.ABSENT, "eventlet has replaced the native class, and nobody uses it any more")
+        return say(Outcome.ABSENT, "eventlet has replaced the native class, and no module uses it")
     return None
 
 
@@ -135,7 +135,7 @@ def look(patch: Patch, target: Target) -> Entry:
         if outdated is not None:
             return say(Outcome.CHANGED, f"{outdated} was given another value since", _AGAIN)
         if on_top is None and value is hook.original:
-            return say(Outcome.CHANGED, "somebody put the original back", _AGAIN)
+            return say(Outcome.CHANGED, "the original was put back", _AGAIN)
         if on_top is None:
             found = f"{places.describe(value)} stands there, and does not show whether it calls us"
             return say(Outcome.CHANGED, found, "call fastio.patch() after it was put there")

@@ -165,7 +165,7 @@ def test_it_is_taken_out_of_all_and_put_back(
     assert in_effect() == all_names
 
 
-def test_somebody_puts_the_original_back(case: Case) -> None:
+def test_the_original_is_put_back(case: Case) -> None:
     before = {target.key: inspect.getattr_static(owner, name) for target, owner, name in case.each()}
     own = {target.key: name in vars(owner) for target, owner, name in case.each()}
     case.apply()
@@ -184,7 +184,7 @@ def test_somebody_puts_the_original_back(case: Case) -> None:
     for entry in case.entries():
         if entry.target in keys:
             assert (entry.outcome, entry.in_effect) == (Outcome.CHANGED, False)
-            assert (entry.found, entry.advice) == ("somebody put the original back", "call fastio.patch() again")
+            assert (entry.found, entry.advice) == ("the original was put back", "call fastio.patch() again")
     assert case.outcomes(case.apply()) == case.outcomes() == {Outcome.APPLIED}
     for key, owner, name in put_back:
         assert inspect.getattr_static(owner, name) is not before[key]

@@ -504,8 +504,8 @@ def test_backports(
     attribute = next(attribute for attribute, its in target.beside.items() if its == key)
     hooks.recognise(target)
     replace(target.owner(), attribute, edited(key, old, new, tmp_path))
-    trace: dict[str, Any] = {"trace": str(tmp_path / "trace")} if patch.setting else {}
-    fastio.patch(None if patch.setting else name, **trace)
+    trace: dict[str, Any] = {"trace": str(tmp_path / "trace")} if patch.layer is registry.Layer.TRACE else {}
+    fastio.patch(None if trace else name, **trace)
     entry = next(entry for entry in fastio.status().entries if (entry.name, entry.target) == (name, target.key))
     if said:
         assert (entry.outcome, entry.in_effect, entry.known_by) == (Outcome.CHANGED, False, "")

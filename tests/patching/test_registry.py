@@ -20,7 +20,7 @@ import fastio
 from fastio.errors import UnknownPatchError
 from fastio.patching import hooks, known_code, registry
 from fastio.patching.known_code import KNOWN, Uses
-from fastio.patching.registry import Requirement, Target
+from fastio.patching.registry import Layer, Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
 from tests.targets import import_targets, missing, not_installed
 
@@ -33,10 +33,12 @@ def identify(value: Any) -> str:
 
 def test_the_table_has_each_module_and_says_what_it_says() -> None:
     """Those that share a module's name would hide each other."""
-    root = pathlib.Path(registry.__file__).parents[1] / "patches"
-    modules = [(path.stem, path.parent.name) for path in root.glob("*/[!_]*.py")]
+    root = pathlib.Path(registry.__file__).parents[1]
+    modules = [(path.stem, path.parent.name) for path in root.glob("patches/*/[!_]*.py")]
     assert len(set(fastio.names())) == len(modules)
     assert sorted((each.name, each.library) for each in registry.TABLE) == sorted(modules)
+    traced = [path.stem for path in root.glob("trace/instrumentation/[!_]*.py")]
+    assert sorted(registry.TRACE_NAMES) == sorted(traced)
     assert fastio.names() == registry.names() == tuple(patch.name for patch in registry.patches())
     for each, patch in zip(registry.TABLE, registry.patches(), strict=True):
         assert (each.default, each.changes) == (patch.default, bool(patch.changes)), each.name
@@ -49,7 +51,7 @@ def test_a_patch_is_imported_once_its_library_is(run_python: Callable[..., Any])
         report = fastio.patch()
         loaded = [patch.folder for patch in registry.loaded()]
         assert set(loaded) == {"fastio.patches.subprocess"}, loaded
-        assert {entry.name for entry in report.entries} == set(registry.choose(None))
+        assert {entry.name for entry in report.entries} == set(fastio.names()) - set(registry.outside_the_default())
         import urllib3
         assert "urllib3_blocks" in [patch.name for patch in registry.loaded()]
         entries = {entry.name: entry for entry in fastio.status().entries}
@@ -186,7 +188,7 @@ def test_a_requirement_is_stated_once() -> None:
             there = importlib.util.find_spec(folder)
             stated = getattr(importlib.import_module(folder), "REQUIRES", None) if there else None
             if stated is None:
-                assert folder.rpartition(".")[2] in sys.stdlib_module_names or patch.setting
+                assert folder.rpartition(".")[2] in sys.stdlib_module_names or patch.layer is Layer.TRACE
                 continue
             distribution = Requirement(stated).distribution
             assert found[distribution] == own.get(distribution, stated)
@@ -259,35 +261,44 @@ def test_nobody_relies_on_code_that_is_not_declared() -> None:
     assert users == ["hooks.py"]
 
 
-@pytest.mark.parametrize("name", fastio.names())
-def test_select_one(name: str) -> None:
-    assert registry.choose(name) == registry.choose([name]) == [name]
-    assert registry.choose(name, [name]) == []
-    assert name not in registry.choose(None, [name])
-    assert registry.choose([], also=[name]) == registry.choose(name, also=[name]) == [name]
-    assert registry.choose([], [name], [name]) == []
+OUTSIDE = registry.outside_the_default()
+DEFAULT = [name for name in fastio.names() if name not in OUTSIDE]
 
 
-def test_select_keeps_the_order_of_the_table() -> None:
-    assert registry.choose(list(reversed(fastio.names()))) == list(fastio.names())
-    assert registry.choose([]) == []
-    assert registry.choose(None, also=fastio.names()) == list(fastio.names())
+@pytest.mark.parametrize(
+    ("names", "settings", "chosen"),
+    [
+        (None, {}, DEFAULT), ([], {}, []), ("wait", {}, ["wait"]), (["wait"], {}, ["wait"]),
+        (fastio.names()[::-1], {}, [*fastio.names()]), (None, {"also": fastio.names()}, [*fastio.names()]),
+        ([], {"also": "wait"}, ["wait"]), ("wait", {"also": OUTSIDE}, ["glance_slow_clients", "wait"]),
+        (None, {"disabled": DEFAULT[1:]}, DEFAULT[:1]), ("wait", {"also": "wait", "disabled": "wait"}, []),
+        (fastio.names(), {"also": OUTSIDE, "disabled": "all"}, []), (None, {"enabled": False}, []),
+        (("wait", "fix_wait_poll"), {"profile": "safe"}, ["wait", "fix_wait_poll"]),
+        (None, {"profile": "safe"}, [each.name for each in registry.TABLE if each.default and not each.changes]),
+    ],
+)  # fmt: skip
+def test_which_patches_are_chosen(names: Any, settings: dict[str, Any], chosen: list[str]) -> None:
+    """In the order of the table, whatever the order of the names."""
+    with fastio.patched(names, **settings) as report:
+        assert list(dict.fromkeys(entry.name for entry in report.entries)) == chosen
 
 
 def test_what_is_not_in_the_default() -> None:
     """The patches that cannot hold what upstream's users rely on."""
-    outside = registry.outside_the_default()
-    assert outside == ("glance_slow_clients",)
-    assert registry.choose(None) == [name for name in fastio.names() if name not in outside]
-    assert registry.choose("wait", also=outside) == ["glance_slow_clients", "wait"]
+    assert OUTSIDE == ("glance_slow_clients",)
 
 
 @pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
-def test_select_unknown(wanted: Any) -> None:
-    with pytest.raises(UnknownPatchError):
-        registry.choose(wanted)
-    with pytest.raises(UnknownPatchError):
-        registry.choose(None, also=[wanted] if isinstance(wanted, str) else wanted)
+def test_a_name_that_does_not_exist(wanted: Any) -> None:
+    for call in (fastio.patch, fastio.unpatch):
+        with pytest.raises(UnknownPatchError):
+            call(wanted)
+
+
+@pytest.mark.parametrize("names", [5, b"wait", 1.5])
+def test_names_of_a_wrong_type(names: Any) -> None:
+    with pytest.raises(TypeError, match="names"):
+        fastio.patch(names)
 
 
 #: The attributes that several patches work on: these, from upstream's function to what is called first.
@@ -343,5 +354,5 @@ def test_all_targets_can_be_had_at_once() -> None:
     import_targets()
     with fastio.patched(strict=True) as report:
         assert {entry.target for entry in report.entries} == {
-            target.key for patch, target in TARGETS if not patch.setting
+            target.key for patch, target in TARGETS if patch.layer is not Layer.TRACE
         }
