@@ -78,6 +78,12 @@ def unloaded(name: str) -> Entry:
 def blocked(patch: Patch, target: Target) -> Entry | None:
     """Why the target cannot even be looked at, or None."""
     say = functools.partial(entry, patch, target)
+    missing = modules.missing(target)
+    if missing and not any(map(modules.why_absent, missing)):
+        # No version is looked up before a library is imported, which then has what that takes.
+        if target.needed_under():
+            return say(Outcome.WAITING, f"{missing[0]} is not imported yet")
+        return _not_needed(patch, target)
     versions = [(each, distributions.version(each.distribution)) for each in patch.requirements(target)]
     for requirement, installed in versions:
         if installed is None:
@@ -88,7 +94,7 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
             f"{without.distribution} {distributions.version(without.distribution)}: {without} is without it",
         )
     if not target.needed_under():
-        return say(Outcome.OFF, f"Python {known_code.PYTHON}: needed in Python {target.python}")
+        return _not_needed(patch, target)
     for requirement, installed in versions:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
@@ -98,16 +104,17 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
         why = "a free-threaded build, with which fastio was never tested" if untested else "no fingerprints"
         found = f"Python {known_code.PYTHON}: {why}"
         return say(Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
-    for module in modules.missing(target):
-        absent = modules.why_absent(module)
-        if absent is not None:
-            return say(Outcome.ABSENT, absent)
-        return say(Outcome.WAITING, f"{module} is not imported yet")
+    for absent in filter(None, map(modules.why_absent, missing)):
+        return say(Outcome.ABSENT, absent)
     if target.owner() is None:
         if target.find_owner is None:
             return say(Outcome.ABSENT, f"this release has no {target.attribute.rpartition('.')[0]}")
         return say(Outcome.ABSENT, "eventlet has replaced the native class, and no module uses it")
     return None
+
+
+def _not_needed(patch: Patch, target: Target) -> Entry:
+    return entry(patch, target, Outcome.OFF, f"Python {known_code.PYTHON}: needed in Python {target.python}")
 
 
 def look(patch: Patch, target: Target) -> Entry:

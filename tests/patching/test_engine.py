@@ -459,7 +459,7 @@ def test_absence_is_quiet_also_when_a_hook_fires(
         import eventlet
         eventlet.monkey_patch()
         assert fastio.status().outcome("green_communicate").value == "applied"
-        import oslo_concurrency
+        import oslo_concurrency.processutils
         assert fastio.status().outcome("oslo_spawn").value == "absent"
         """
     assert run_python(code, options=("-W", "ignore")).stderr == ""
