@@ -53,12 +53,11 @@ def patch(
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched
     :raises fastio.errors.PatchError: with ``strict``
     """
-    from fastio import config, guru
+    from fastio import config
     from fastio.patching import patcher
 
     report = patcher.apply(names, strict, settings, _options(conf))
     _export(config.in_force())
-    guru.offer(lambda: status().text(everything=True))
     return report
 
 
@@ -74,10 +73,10 @@ def _export(settings: Settings | None) -> None:
     """Export the counts as ``settings`` ask for; None: no more."""
     import sys
 
-    from fastio import config, exporters
+    from fastio import config, integrations
 
+    integrations.offer()
     on = settings if settings is not None and settings.enabled and not config.only_reporting else None
-    exporters.export_to_opentelemetry(on is not None)
     if on is not None and on.run_dir or "fastio.run_dir" in sys.modules:
         from fastio import run_dir
 

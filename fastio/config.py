@@ -6,7 +6,6 @@ because the operator who sets it cannot edit the service's code.
 """
 
 import contextlib
-import glob
 import itertools
 import os
 import re
@@ -421,6 +420,8 @@ def files_of(conf: Any) -> list[str]:
     """Return the files that ``conf`` has read, in their order; none, if it has not been called yet."""
     if "config_file" not in conf:
         return []
+    import glob
+
     directories = (sorted(glob.glob(os.path.join(each, "*.conf"))) for each in conf.config_dir or [])
     return [*(conf.config_file or []), *itertools.chain.from_iterable(directories)]
 

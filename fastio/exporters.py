@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio import counters, log
-from fastio.patching import imports
+from fastio.patching.state import STATE
 from fastio.version import VERSION
 
 if TYPE_CHECKING:
@@ -151,21 +151,10 @@ def from_dict(data: Mapping[str, Any]) -> Metrics:
 # OpenTelemetry's counters
 
 _UNITS = {"bytes": "By", "io": ""}
-_exporting = False
-_followed = False
 _instruments: list[Any] = []
 
 
-def export_to_opentelemetry(on: bool) -> None:
-    """Have the counts be there for OpenTelemetry, once the program imports it; or no more."""
-    global _exporting, _followed
-    _exporting = on
-    if on and not _followed:
-        _followed = True
-        imports.when_imported("opentelemetry.metrics", _register)
-
-
-def _register(api: Any) -> None:
+def create_counters(api: Any) -> None:
     """Create the counters; the API keeps them until the program has set up its SDK."""
     try:
         meter = api.get_meter("fastio", VERSION)
@@ -180,7 +169,7 @@ def _register(api: Any) -> None:
 
 def _observe(counter: str, observation: Callable[..., Any]) -> Callable[[Any], Iterable[Any]]:
     def observe(options: Any) -> Iterable[Any]:
-        if not _exporting:
+        if not STATE.wanted:
             return []
         # Workers have the resource of the process that they were forked from.
         own = {"process.pid": os.getpid()}
