@@ -1,6 +1,5 @@
 """The public functions: what they take and return, and that what the documentation shows is true."""
 
-import configparser
 import inspect
 import pathlib
 import subprocess
@@ -10,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import fastio
-from fastio import config, counters, errors
+from fastio import config, counters
 from tests.conftest import needs_eventlet
 from tests.targets import import_targets
 
@@ -38,15 +37,6 @@ def test_signature(name: str) -> None:
     assert [parameters[name].default for name in ("names", "strict", "conf")] == [None, False, None]
 
 
-def test_version() -> None:
-    setup = configparser.ConfigParser()
-    if not setup.read(ROOT.parent / "setup.cfg"):
-        pytest.skip("not a checkout")
-    version = setup["metadata"]["version"].removeprefix("attr: ").strip()
-    assert version in (fastio.__version__, "fastio.version.VERSION", "fastio.__version__")
-    assert fastio.__version__.count(".") == 2
-
-
 def test_every_entry_is_text_and_every_attribute_has_one() -> None:
     import_targets()
     report = fastio.status()
@@ -56,13 +46,6 @@ def test_every_entry_is_text_and_every_attribute_has_one() -> None:
         assert entry.target.count(":") == 1
         assert entry.found
         assert entry.found == entry.found.strip()
-
-
-@pytest.mark.parametrize("name", ["SettingError", "UnknownPatchError", "PatchError"])
-def test_one_base_for_all_errors(name: str) -> None:
-    error = getattr(errors, name)
-    assert issubclass(error, errors.FastioError)
-    assert error.__doc__
 
 
 def test_counters() -> None:
@@ -102,13 +85,6 @@ AUTO = """
 )
 def test_auto(env: dict[str, str], line: str, run_python: RunPython) -> None:
     assert run_python(AUTO, env=env).stdout == line + "\n"
-
-
-def test_auto_with_a_bad_environment(run_python: RunPython) -> None:
-    result = run_python(AUTO, env={"FASTIO_PIPE_SIZE": "12 parsecs"}, check=False)
-    assert result.returncode == 1
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("fastio.errors.SettingError: pipe_size: '12 parsecs' (from environment FASTIO_PIPE_SIZE)")
 
 
 @needs_eventlet

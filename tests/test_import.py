@@ -1,10 +1,8 @@
 """What importing and patching leave behind in a process: few modules, no threads, no descriptors, no children."""
 
-import ast
 import pathlib
 import pkgutil
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -55,16 +53,6 @@ def test_import_fastio_loads_next_to_nothing(run_python: RunPython, bare: dict[s
         "keyword", "operator", "os", "posixpath", "re", "reprlib", "stat", "types", "warnings", "abc", "sre_compile",
         "sre_constants", "sre_parse", "codecs",
     }  # fmt: skip
-
-
-def test_import_fastio_where_everything_is_installed(run_python: RunPython) -> None:
-    found = loaded(run_python, "import fastio")
-    assert found & HEAVY == set()
-
-
-def test_names_and_settings_stay_light(run_python: RunPython, bare: dict[str, Any]) -> None:
-    found = loaded(run_python, "import fastio; fastio.names(); fastio.settings()", **bare)
-    assert found & {"eventlet", "wrapt", "subprocess", "logging", "socket", "asyncio", "email"} == set()
 
 
 def test_patch_loads_no_library_that_it_does_not_need(run_python: RunPython) -> None:
@@ -124,36 +112,6 @@ def test_nothing_warns(run_python: RunPython) -> None:
         """
     result = run_python(code, options=("-W", "error", "-X", "dev"))
     assert (result.stdout, result.stderr) == ("", "")
-
-
-#: what parts of the product are for, and what is imported there only
-OWN_LIBRARIES = {
-    "bootstrap": {"sitecustomize"},
-    "drivers": {"oslo_utils"},
-    "io/http_bodies.py": {"requests", "urllib3"},
-}
-
-
-def _own_libraries(path: str) -> set[str]:
-    return OWN_LIBRARIES.get(path) or OWN_LIBRARIES.get(path.partition("/")[0], set())
-
-
-def imports(path: pathlib.Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add(node.module or ".")
-    return {name.partition(".")[0] for name in found}
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_the_source_imports(path: pathlib.Path) -> None:
-    """The product depends neither on its tests nor its benchmarks, and on few libraries but those it patches."""
-    others = imports(path) - set(sys.stdlib_module_names)
-    allowed = {"fastio", "packaging", "wrapt", "eventlet", "oslo_concurrency", "oslo_config", "glance_store"}
-    assert others <= allowed | _own_libraries(str(path.relative_to(ROOT)))
 
 
 # What is left behind

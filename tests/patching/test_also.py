@@ -65,24 +65,6 @@ def test_naming_one_applies_it(name: str) -> None:
     assert attributes() == before
 
 
-@pytest.mark.parametrize("names", [None, [], "wait", ["communicate"]], ids=str)
-@pytest.mark.parametrize("how", ["argument", "environment"])
-def test_a_setting_asks_for_them_whatever_the_program_names(
-    names: Any, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = attributes()
-    with fastio.patched(names):
-        without = in_effect()
-    arguments: dict[str, Any] = {"also": list(OUTSIDE)} if how == "argument" else {}
-    if how == "environment":
-        monkeypatch.setenv("FASTIO_ALSO", ", ".join(OUTSIDE))
-    with fastio.patched(names, strict=True, **arguments):
-        assert in_effect() == without | set(OUTSIDE)
-        source = "keyword argument" if how == "argument" else "environment FASTIO_ALSO"
-        assert fastio.settings().sources["also"] == source
-    assert attributes() == before
-
-
 def test_what_is_not_asked_for_any_more_is_taken_back() -> None:
     before = attributes()
     fastio.patch(strict=True, also=OUTSIDE)
@@ -92,21 +74,6 @@ def test_what_is_not_asked_for_any_more_is_taken_back() -> None:
     assert not in_effect() & set(OUTSIDE)
     fastio.unpatch()
     assert attributes() == before
-
-
-@pytest.mark.parametrize("disabled", [OUTSIDE, "all"], ids=str)
-def test_disabled_wins(disabled: Any) -> None:
-    with fastio.patched(also=OUTSIDE, disabled=disabled):
-        assert not in_effect() & set(OUTSIDE)
-    with fastio.patched(OUTSIDE, also=OUTSIDE, disabled=disabled):
-        assert in_effect() == set()
-    with fastio.patched(also=OUTSIDE, enabled=False):
-        assert in_effect() == set()
-
-
-def test_a_patch_of_the_default_may_be_named_too() -> None:
-    with fastio.patched([], strict=True, also="green_communicate"):
-        assert in_effect() == {"green_communicate"}
 
 
 @pytest.mark.parametrize("name", ["glance_slow_client", "all", "trace_hub"])
@@ -129,34 +96,3 @@ def test_a_name_that_does_not_exist(how: str, name: str, monkeypatch: pytest.Mon
         assert part in str(raised.value)
     assert ("keyword argument" if how == "argument" else "environment FASTIO_ALSO") in str(raised.value)
     assert attributes() == before
-
-
-@pytest.mark.parametrize("value", [5, None, [5], b"wait"])
-def test_no_names(value: Any) -> None:
-    with pytest.raises(SettingError, match="also"):
-        fastio.patch(also=value)
-
-
-def test_the_services_own_file(tmp_path: Any) -> None:
-    cfg = pytest.importorskip("oslo_config.cfg")
-    path = tmp_path / "service.conf"
-    conf = cfg.ConfigOpts()
-    path.write_text(f"[fastio]\nalso = {OUTSIDE[0]}\n")
-    conf(["--config-file", str(path)])
-    with fastio.patched("wait", strict=True, conf=conf):
-        assert OUTSIDE[0] in in_effect()
-        path.write_text("[fastio]\n")
-        conf.reload_config_files()
-        fastio.patch("wait", strict=True, conf=conf)
-        assert OUTSIDE[0] not in in_effect()
-
-
-def test_fastio_run(run_python: RunPython, tmp_path: Any) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("import fastio; print(*fastio.settings().also)\n")
-    run = f"import sys; from fastio import cli; sys.exit(cli.main(['run', *sys.argv[1:], {str(program)!r}]))"
-    assert run_python(run).stdout.split() == []
-    assert run_python(run, "--also", OUTSIDE[0]).stdout.split() == [*OUTSIDE]
-    refused = run_python(run, "--also", "nothing", check=False)
-    assert refused.returncode == 2
-    assert "also: 'nothing'" in refused.stderr

@@ -4,7 +4,6 @@ import array
 import contextlib
 import copy
 import os
-import pathlib
 import pickle
 import select
 import socket
@@ -20,7 +19,6 @@ import fastio
 from fastio import counters
 from fastio.counters import Reason
 from fastio.patching import registry
-from fastio.patching.registry import Layer
 from tests.conftest import MONKEY_PATCHED, everything, hide_hub
 from tests.forked import told_by_a_fork
 from tests.targets import can_be_applied, exchange, import_targets
@@ -30,29 +28,6 @@ pytestmark = everything
 SIZE = 300_000
 CHUNK = 1 << 20
 CAT = [sys.executable, "-ISc", "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"]
-#: Patches that need a store, a server or a service to take a call; what they count is tested with those.
-ELSEWHERE = {
-    "fix_cinder_read_errors": "stores/test_fix_cinder_read_errors.py",
-    "fix_swift_last_segment": "stores/test_fix_swift_last_segment.py",
-    "glance_cache": "glance/test_glance_sendfile.py",
-    "glance_imports": "glance/test_glance_imports.py",
-    "glance_sendfile": "glance/test_glance_sendfile.py",
-    "glance_slow_clients": "glance/test_glance_slow_clients.py",
-    "glance_uploads": "glance/test_glance_uploads.py",
-    "image_fairness": "stores/test_contract.py",
-    "openstacksdk_download": "patches/test_openstacksdk_download.py",
-    "s3_client": "stores/test_s3_client.py",
-    "s3_singlepart": "stores/test_contract.py",
-    "store_cinder": "stores/test_contract.py",
-    "store_filesystem": "stores/test_contract.py",
-    "store_http": "stores/test_contract.py",
-    "store_rbd": "stores/test_contract.py",
-    "store_s3": "stores/test_contract.py",
-    "store_swift": "stores/test_contract.py",
-    "store_vmware": "stores/test_contract.py",
-    "urllib3_blocks": "patches/uploads.py",
-    "urllib3_sendfile": "patches/uploads.py",
-}
 
 
 def green() -> Any:
@@ -216,15 +191,6 @@ SCENARIOS: dict[str, Callable[[], tuple[int, int]]] = {
     "oslo_spawn": spawned,
     "wait": lambda: waited(subprocess),
 }
-
-
-def test_each_patch_is_tested() -> None:
-    names = {patch.name for patch in registry.all_patches() if patch.layer is not Layer.TRACE}
-    assert names == {*SCENARIOS, *ELSEWHERE}
-    root = pathlib.Path(__file__).parents[1]
-    for name, path in ELSEWHERE.items():
-        text = (root / path).read_text()
-        assert name in text and ("metrics()" in text or path.startswith("glance/")), name
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -4,12 +4,10 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import fastio
-from fastio.errors import SettingError
 from fastio.patching import registry
 from fastio.patching.registry import Layer
 from fastio.report import Outcome
@@ -76,28 +74,4 @@ def test_another_profile_takes_back_what_it_leaves_out() -> None:
     fastio.patch(strict=True)
     assert in_effect() & set(MARKED) == taken
     fastio.unpatch()
-    assert attributes() == before
-
-
-@needs_eventlet
-def test_single_ones_can_be_asked_for() -> None:
-    name = min(in_effect_with_the_default() & set(MARKED))
-    with fastio.patched(strict=True, profile="safe", also=name):
-        assert in_effect() & set(MARKED) == {name}
-    with fastio.patched(name, strict=True, profile="safe"):
-        assert in_effect() == {name}
-    with fastio.patched(strict=True, profile="safe", also=name, disabled=name):
-        assert not in_effect() & set(MARKED)
-
-
-def in_effect_with_the_default() -> set[str]:
-    with fastio.patched():
-        return in_effect()
-
-
-@pytest.mark.parametrize("value", ["", "fast", "all", None, 1, b"safe", ["safe"]])
-def test_no_profile(value: Any) -> None:
-    before = attributes()
-    with pytest.raises(SettingError, match="profile: .*default or safe"):
-        fastio.patch(profile=value)
     assert attributes() == before

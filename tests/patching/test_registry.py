@@ -66,14 +66,6 @@ def test_a_patch_is_imported_once_its_library_is(run_python: Callable[..., Any])
     run_python(code, options=("-W", "ignore"))
 
 
-def test_every_issue_name_is_there() -> None:
-    """What the README, the documentation and other people's configuration call them."""
-    assert {
-        "communicate", "green_communicate", "wait", "green_wait", "green_pipe", "oslo_spawn", "fix_green_epipe",
-        "fix_green_exceptions", "fix_green_pipelines", "fix_green_encoding",
-    } <= set(fastio.names())  # fmt: skip
-
-
 @pytest.mark.parametrize("patch", registry.all_patches(), ids=identify)
 def test_every_patch_is_a_documented_unit(patch: registry.Patch) -> None:
     module = importlib.import_module(patch.module)
@@ -248,21 +240,9 @@ def test_plain_versions_are_compared_as_packaging_does(version: str, sign: str, 
     assert not registry._PLAIN.fullmatch("5.0.0rc1") and registry._plain_bounds("eventlet == 5.*") is None
 
 
-def test_a_release_candidate_is_not_its_release() -> None:
-    assert not Requirement("glance_store >= 5.0, < 6").accepts("5.0.0rc1")
-    assert not Requirement("glance_store >= 4.5, < 6").accepts("6.0.0rc1")
-    assert Requirement("glance_store >= 4.5, < 6").accepts("5.1.0.dev3")
-
-
-def test_nobody_relies_on_code_that_is_not_declared() -> None:
-    """All code is looked up for a target's attribute and ``relies_on``, so the report tells when it changes."""
-    root = pathlib.Path(fastio.__file__).parent
-    users = [path.name for path in root.rglob("*.py") if "known_code.recognise(" in path.read_text(encoding="utf-8")]
-    assert users == ["hooks.py"]
-
-
 OUTSIDE = registry.outside_the_default()
 DEFAULT = [name for name in fastio.names() if name not in OUTSIDE]
+SAFE = [each.name for each in registry.TABLE if each.default and not each.changes]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +254,8 @@ DEFAULT = [name for name in fastio.names() if name not in OUTSIDE]
         (None, {"disabled": DEFAULT[1:]}, DEFAULT[:1]), ("wait", {"also": "wait", "disabled": "wait"}, []),
         (fastio.names(), {"also": OUTSIDE, "disabled": "all"}, []), (None, {"enabled": False}, []),
         (("wait", "fix_wait_poll"), {"profile": "safe"}, ["wait", "fix_wait_poll"]),
-        (None, {"profile": "safe"}, [each.name for each in registry.TABLE if each.default and not each.changes]),
+        (None, {"profile": "safe"}, SAFE), ([], {"profile": "safe", "also": "oslo_spawn"}, ["oslo_spawn"]),
+        (None, {"profile": "safe", "also": "fix_wait_poll", "disabled": "fix_wait_poll"}, SAFE),
     ],
 )  # fmt: skip
 def test_which_patches_are_chosen(names: Any, settings: dict[str, Any], chosen: list[str]) -> None:
@@ -299,46 +280,6 @@ def test_a_name_that_does_not_exist(wanted: Any) -> None:
 def test_names_of_a_wrong_type(names: Any) -> None:
     with pytest.raises(TypeError, match="names"):
         fastio.patch(names)
-
-
-#: The attributes that several patches work on: these, from upstream's function to what is called first.
-COMPOSITION = {
-    "eventlet.green.subprocess:Popen.__init__": ["green_pipe", "fix_green_pipelines", "fix_green_encoding"],
-    "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions", "trace_subprocess"],
-    "eventlet.green.subprocess:Popen.wait": ["green_wait", "trace_subprocess"],
-    "glance.api.middleware.cache:CacheFilter._process_v2_request": ["glance_sendfile", "glance_slow_clients"],
-    "glance.api.middleware.cache:CacheFilter.get_from_cache": [
-        "glance_cache", "glance_sendfile", "glance_slow_clients",
-    ],
-    "glance.notifier:ImageProxy._get_chunk_data_iterator": ["glance_sendfile", "glance_slow_clients"],
-    "glance_store._drivers.cinder:Store.add": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.cinder:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.filesystem:ChunkedFile.__init__": [
-        "store_filesystem", "glance_sendfile", "glance_slow_clients",
-    ],
-    "glance_store._drivers.filesystem:Store.add": ["store_filesystem", "image_fairness", "trace_stores"],
-    "glance_store._drivers.filesystem:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.http:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.rbd:Store.add": ["store_rbd", "image_fairness", "trace_stores"],
-    "glance_store._drivers.rbd:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.s3:Store.add": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.s3:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.swift.store:BaseStore.add": ["fix_swift_last_segment", "image_fairness", "trace_stores"],
-    "glance_store._drivers.swift.store:BaseStore.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.vmware_datastore:Store.add": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.vmware_datastore:Store.get": ["image_fairness", "trace_stores"],
-    "subprocess:Popen._execute_child": ["oslo_spawn", "trace_subprocess"],
-    "subprocess:Popen._wait": ["wait", "trace_subprocess"],
-    "urllib3.connection:HTTPConnection.request": ["urllib3_blocks", "urllib3_sendfile"],
-}  # fmt: skip
-
-
-def test_which_patch_sits_on_which() -> None:
-    found: dict[str, list[str]] = {}
-    for patch in registry.all_patches():
-        for target in patch.targets:
-            found.setdefault(target.key, []).append(patch.name)
-    assert {key: names for key, names in found.items() if len(names) > 1} == COMPOSITION
 
 
 def test_the_order_is_by_layers() -> None:

@@ -299,27 +299,6 @@ def test_above(tooled: tuple[At, Function]) -> None:
     assert at.live() is at.original
 
 
-def test_the_tool_above_undoes_itself_after_us(tooled: tuple[At, Function]) -> None:
-    at, style = tooled
-    fastio.patch(strict=True)
-    tool = at.tool(style)
-    fastio.unpatch()
-    assert (at.ran(), tool.calls) == (0, 1)
-    tool.undo()
-    # What it saved was ours; the status says so, and the original comes back by asking again.
-    assert at.ran() == 0
-    entry = at.entry()
-    assert entry.outcome is Outcome.OFF
-    assert entry.advice == "call fastio.unpatch() again"
-    fastio.unpatch()
-    assert at.live() is at.original
-    assert at.entry().found == "the original is in place"
-    fastio.patch(strict=True)
-    assert at.ran() == 1
-    fastio.unpatch()
-    assert at.live() is at.original
-
-
 def test_several_above_are_named_outermost_first(at: At) -> None:
     fastio.patch(strict=True)
     for style in (wraps, proxy, closure):
