@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio.config import SETTINGS, Settings
@@ -69,32 +68,13 @@ class Entry(NamedTuple):
         return self.outcome in _LEFT_ALONE
 
 
-class Versions(Mapping[str, str]):
-    """The versions of distributions, which are looked up when one is asked for."""
-
-    def __init__(self, look_up: Callable[[], dict[str, str]]) -> None:
-        self._look_up = look_up
-
-    @cached_property
-    def _found(self) -> dict[str, str]:
-        return self._look_up()
-
-    def __getitem__(self, distribution: str) -> str:
-        return self._found[distribution]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-
 class Report(NamedTuple):
     """The entries, the settings in effect, and what else an operator should know."""
 
     entries: Sequence[Entry]
     settings: Settings
-    versions: Mapping[str, str]
+    #: looks up the versions of distributions
+    versions: Callable[[], Mapping[str, str]]
     #: modules and classes that bypass a patch, for example because they took ``Popen`` before ``monkey_patch()``
     late_holders: Sequence[str] = ()
     #: further remarks, for example what has been traced
@@ -118,7 +98,7 @@ class Report(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``fastio status --json`` prints it."""
         return {
-            "versions": dict(self.versions),
+            "versions": dict(self.versions()),
             "settings": {
                 setting.name: {
                     "value": _plain(getattr(self.settings, setting.name)),
@@ -137,8 +117,8 @@ class Report(NamedTuple):
         settings = {name: each["value"] for name, each in data["settings"].items()}
         sources = {name: each["source"] for name, each in data["settings"].items()}
         entries = [Entry(**{**each, "outcome": Outcome(each["outcome"])}) for each in data["patches"]]
-        versions, holders = data["versions"], data["late_holders"]
-        return cls(entries, Settings(**settings, sources=sources), versions, holders, data["notes"])
+        versions, holders = dict(data["versions"]), data["late_holders"]
+        return cls(entries, Settings(**settings, sources=sources), lambda: versions, holders, data["notes"])
 
     def to_json(self) -> str:
         import json
@@ -227,8 +207,9 @@ def _list(title: str, notes: Sequence[str], width: int | None) -> str:
 
 def _about(report: Report) -> list[str]:
     """What is installed, and how many patches became what."""
-    absent = [name for name, version in report.versions.items() if version == Outcome.ABSENT]
-    found = [f"{name} {version}" for name, version in report.versions.items() if name not in absent]
+    versions = report.versions()
+    absent = [name for name, version in versions.items() if version == Outcome.ABSENT]
+    found = [f"{name} {version}" for name, version in versions.items() if name not in absent]
     lines = [", ".join(found), "not installed: " + ", ".join(absent), "patches: " + report.counts()]
     return lines if absent else [lines[0], lines[2]]
 

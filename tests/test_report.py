@@ -18,7 +18,7 @@ def settings() -> Settings:
 
 
 def report(*entries: Entry, late_holders: tuple[str, ...] = ()) -> Report:
-    return Report(list(entries), settings(), {"fastio": "1.2.3", "CPython": "3.11.7"}, late_holders)
+    return Report(list(entries), settings(), lambda: {"fastio": "1.2.3", "CPython": "3.11.7"}, late_holders)
 
 
 APPLIED = Entry("communicate", "subprocess:Popen._communicate", Outcome.APPLIED, "code of CPython", in_effect=True)

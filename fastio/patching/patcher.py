@@ -17,7 +17,7 @@ from fastio.patching import distributions, holders, hooks, known_code, modules, 
 from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
-from fastio.report import Entry, Outcome, Report, Versions
+from fastio.report import Entry, Outcome, Report
 from fastio.version import VERSION
 
 #: The records, the hooks and the settings in force change by one thread at a time.
@@ -403,7 +403,7 @@ def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -
     notes = _instrumentation().notes() if _STATE.traced else []
     notes += [note for patch in registry.loaded() if patch.name in _STATE.wanted for note in patch.notes()]
     notes += config.unknown()
-    return Report(entries, settings or config.effective(), Versions(_versions), holders.late_holders(), notes)
+    return Report(entries, settings or config.effective(), _versions, holders.late_holders(), notes)
 
 
 def _versions() -> dict[str, str]:
