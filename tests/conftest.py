@@ -260,6 +260,16 @@ def popen_module(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
+def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
+    """Options of ``run_python`` for a Python that has fastio and the standard library, nothing else."""
+    root = tmp_path / "bare"
+    root.mkdir()
+    (root / "fastio").symlink_to(pathlib.Path(fastio.__file__).parent)
+    (root / "tests").symlink_to(pathlib.Path(__file__).parent)
+    return {"options": ("-S",), "env": {"PYTHONPATH": str(root)}}
+
+
+@pytest.fixture
 def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """``run_python(code, *arguments, env={}, options=[], check=True)`` runs ``code`` in a fresh Python.
 

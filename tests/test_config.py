@@ -13,7 +13,7 @@ from fastio import config
 from fastio.config import GIB, KIB, MIB, SETTINGS, Settings, format_size, parse_size, resolve
 from fastio.errors import FastioError, SettingError, UnknownPatchError
 from fastio.report import Outcome
-from tests.targets import attributes, import_targets
+from tests.targets import attributes
 
 LIMITS = {"chunk_size": (4 * KIB, 256 * MIB), "pipe_size": (4 * KIB, GIB), "yield_bytes": (4 * KIB, 256 * MIB)}
 TABLE = {setting.name: setting for setting in SETTINGS}
@@ -187,25 +187,28 @@ def test_the_size_of_all_other_stores() -> None:
     assert resolve({"store_chunk_sizes": "rbd=8M"}, {}).store_chunk_size("s3") is None
 
 
-def test_disabled_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FASTIO_DISABLED", "communicate, wait")
-    with fastio.patched() as report:
-        assert {"communicate", "wait"}.isdisjoint(entry.name for entry in report.entries)
-        entries = [entry for entry in fastio.status().entries if entry.name in ("communicate", "wait")]
-    # A native class that is gone has another word, and of what an earlier test had applied the original is back.
-    assert entries and {entry.outcome for entry in entries} <= {Outcome.OFF, Outcome.ABSENT}
-    off = {entry.found for entry in entries if entry.outcome is Outcome.OFF}
-    assert off <= {"disabled by environment FASTIO_DISABLED", "the original is in place"}
-
-
-@pytest.mark.parametrize("setenv", [True, False], ids=["environment", "argument"])
-def test_a_disabled_name_that_does_not_exist(setenv: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if setenv:
-        monkeypatch.setenv("FASTIO_DISABLED", "wait,comunicate")
-    source = "environment FASTIO_DISABLED" if setenv else "keyword argument"
-    with pytest.raises(SettingError, match=f"comunicate.*{source}") as raised:
-        fastio.patch(**({} if setenv else {"disabled": "wait,comunicate"}))  # type: ignore[arg-type]
-    assert all(name in str(raised.value) for name in fastio.names())
+@pytest.mark.parametrize(
+    ("setting", "name", "allowed"),
+    [
+        ("disabled", "comunicate", "all, or names of patches: "),
+        *(("also", name, "names of patches: ") for name in ("glance_slow_client", "all", "trace_hub")),
+    ],
+)
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_a_name_that_does_not_exist(
+    setting: str, name: str, allowed: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, text = attributes(), f"wait, {name}"
+    if how == "environment":
+        monkeypatch.setenv(TABLE[setting].env, text)
+    with pytest.raises(SettingError) as raised:
+        fastio.patch(**({setting: text} if how == "argument" else {}))  # type: ignore[arg-type]
+    error = raised.value
+    assert (error.setting, error.value) == (setting, name)
+    assert error.source == ("keyword argument" if how == "argument" else f"environment {TABLE[setting].env}")
+    assert error.allowed.startswith(allowed) and all(each in error.allowed for each in fastio.names())
+    assert ("outside of the default: glance_slow_clients" in error.allowed) is (setting == "also")
+    assert attributes() == before
 
 
 @pytest.mark.parametrize(
@@ -267,42 +270,9 @@ def test_an_error_leaves_what_was_applied_before_and_its_settings() -> None:
         assert fastio.settings().chunk_size == 32 * KIB
 
 
-def test_new_settings_hold_at_once() -> None:
-    with fastio.patched("communicate"):
-        fastio.patch("communicate", chunk_size="8KiB", pipe_size="16 KiB")
-        settings = fastio.settings()
-        assert (settings.chunk_size, settings.pipe_size) == (8 * KIB, 16 * KIB)
-        assert settings.sources["chunk_size"] == "keyword argument"
-        assert settings.sources["yield_bytes"] == "default"
-
-
-def test_what_new_settings_disable_is_taken_back() -> None:
-    import_targets()
-    originals = attributes()
-    with fastio.patched():
-        names = ["fix_green_epipe", "green_wait", "wait", "communicate"]
-        gone = [entry.target for entry in fastio.status().entries if entry.in_effect and entry.name in names]
-        report = fastio.patch(disabled=names)
-        assert not [entry for entry in fastio.status().entries if entry.in_effect and entry.name in names]
-        own = [entry for entry in report.entries if entry.name in names and entry.target in gone]
-        assert own and {entry.outcome for entry in own} == {Outcome.OFF}
-        fastio.patch(enabled=False)
-        assert not [entry for entry in fastio.status().entries if entry.in_effect]
-        assert attributes() == originals
-
-
 def test_settings_before_any_patch_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     config.put_in_force(None)
     monkeypatch.setenv("FASTIO_CHUNK_SIZE", "8KiB")
     settings = fastio.settings()
     assert settings.chunk_size == 8 * KIB
     assert settings.sources["chunk_size"] == "environment FASTIO_CHUNK_SIZE"
-
-
-def test_unknown_patch_names_are_told_with_the_known_ones() -> None:
-    with pytest.raises(UnknownPatchError) as raised:
-        fastio.unpatch("comunicate")
-    assert isinstance(raised.value, FastioError)
-    assert raised.value.name == "comunicate"
-    for name in ("comunicate", *fastio.names()):
-        assert name in str(raised.value)

@@ -29,15 +29,6 @@ def modules() -> list[str]:
     return sorted(set(found) - {"fastio.auto", "fastio.__main__"})
 
 
-@pytest.fixture
-def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
-    """Options of ``run_python`` for a Python that has fastio and the standard library, nothing else."""
-    root = tmp_path / "bare"
-    root.mkdir()
-    (root / "fastio").symlink_to(ROOT)
-    return {"options": ("-S",), "env": {"PYTHONPATH": str(root)}}
-
-
 def loaded(run_python: RunPython, code: str, **options: Any) -> set[str]:
     program = f"import sys; before = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before))"
     return set(run_python(program, **options).stdout.split())
@@ -53,11 +44,6 @@ def test_import_fastio_loads_next_to_nothing(run_python: RunPython, bare: dict[s
         "keyword", "operator", "os", "posixpath", "re", "reprlib", "stat", "types", "warnings", "abc", "sre_compile",
         "sre_constants", "sre_parse", "codecs",
     }  # fmt: skip
-
-
-def test_patch_loads_no_library_that_it_does_not_need(run_python: RunPython) -> None:
-    found = loaded(run_python, "import fastio; fastio.patch(); fastio.status(); fastio.unpatch()")
-    assert {name for name in found if name.partition(".")[0] in ("eventlet", "oslo_concurrency", "greenlet")} == set()
 
 
 #: What patch() used to load, and what takes long to load.

@@ -15,10 +15,6 @@ def blocks():
     return ["\n".join(line[4:] for line in block.splitlines()).strip() for block in found]
 
 
-def test_it_fits_on_two_screens():
-    assert len(README.splitlines()) <= 80
-
-
 def test_ci_runs_the_command_lines():
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     lines = [block for block in blocks() if block.startswith("python3 -m venv")]
@@ -65,9 +61,3 @@ def test_its_fastio_commands_run():
     )
     assert done.returncode == 0, done.stderr
     assert "communicate" in done.stdout
-
-
-def test_the_pages_have_its_picture():
-    """The landing page shows the same one."""
-    (picture,) = re.findall(r"^\.\. image:: doc/source(\S+)$", README, re.MULTILINE)
-    assert f".. image:: {picture}" in (ROOT / "doc" / "source" / "index.rst").read_text(encoding="utf-8")

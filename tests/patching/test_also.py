@@ -3,12 +3,10 @@
 import json
 import subprocess
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 import fastio
-from fastio.errors import SettingError
 from fastio.patching import registry
 from fastio.report import Outcome
 from tests.conftest import needs_eventlet
@@ -73,26 +71,4 @@ def test_what_is_not_asked_for_any_more_is_taken_back() -> None:
     assert {entry.outcome for entry in report.entries if entry.name in OUTSIDE} == {Outcome.OFF}
     assert not in_effect() & set(OUTSIDE)
     fastio.unpatch()
-    assert attributes() == before
-
-
-@pytest.mark.parametrize("name", ["glance_slow_client", "all", "trace_hub"])
-@pytest.mark.parametrize("how", ["argument", "environment"])
-def test_a_name_that_does_not_exist(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = attributes()
-    outside = registry.outside_the_default()
-    text = f"{outside[0]}, {name}"
-    if how == "environment":
-        monkeypatch.setenv("FASTIO_ALSO", text)
-    with pytest.raises(SettingError) as raised:
-        arguments: dict[str, Any] = {"also": text} if how == "argument" else {}
-        fastio.patch(**arguments)
-    for part in (
-        "also",
-        repr(name),
-        *fastio.names(),
-        f"outside of the default: {', '.join(outside)}",
-    ):
-        assert part in str(raised.value)
-    assert ("keyword argument" if how == "argument" else "environment FASTIO_ALSO") in str(raised.value)
     assert attributes() == before

@@ -378,21 +378,6 @@ def test_a_free_threaded_python(run_python: RunPython) -> None:
     assert found.startswith(f"Python {sys.version_info[0]}.{sys.version_info[1]}t: a free-threaded build")
 
 
-@pytest.fixture
-def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
-    """Options of ``run_python`` for a Python that has fastio and the standard library, nothing else."""
-    root = tmp_path / "bare"
-    root.mkdir()
-    (root / "fastio").symlink_to(pathlib.Path(fastio.__file__).parent)
-    (root / "tests").symlink_to(pathlib.Path(__file__).parents[1])
-    return {"options": ("-S",), "env": {"PYTHONPATH": str(root)}}
-
-
-def required(name: str, key: str) -> list[registry.Requirement]:
-    patch = registry.load(name)
-    return list(patch.requirements(next(target for target in patch.targets if target.key == key)))
-
-
 def test_where_nothing_else_is_installed(bare: dict[str, Any], run_python: RunPython) -> None:
     error, left, messages, found = last_line(run_python(VERSIONS, **bare))
     assert (error, messages) == ("", [])
@@ -400,14 +385,12 @@ def test_where_nothing_else_is_installed(bare: dict[str, Any], run_python: RunPy
     for name, target, outcome, what, advice in found:
         if not target.startswith("subprocess:") or name == "oslo_spawn":
             assert (outcome, advice) == (Outcome.ABSENT.value, "")
-            assert what in {f"{requirement.distribution} is not installed" for requirement in required(name, target)}
+            assert what in {f"{distribution} is not installed" for distribution in needed(name, target)}
         else:
             assert outcome in (Outcome.APPLIED.value, Outcome.OFF.value)
 
 
-def test_absence_is_quiet_also_when_a_hook_fires(
-    tmp_path: pathlib.Path, run_python: RunPython, bare: dict[str, Any]
-) -> None:
+def test_absence_is_quiet_also_when_a_hook_fires(run_python: RunPython) -> None:
     """oslo.concurrency is missing, eventlet comes later: nothing of that deserves a warning."""
     if not (HAS_EVENTLET and HAS_OSLO):
         pytest.skip("eventlet or oslo.concurrency is not installed")

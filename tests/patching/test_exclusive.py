@@ -45,12 +45,6 @@ def test_work_that_is_left_meanwhile_is_done_before_it_lets_go() -> None:
     assert (done, turns.inside) == ([True], False)
 
 
-def test_work_is_done_at_once_where_nobody_is_inside() -> None:
-    turns, done = Exclusive(), []
-    turns.leave(lambda: done.append(turns.inside))
-    assert (done, turns.inside) == ([True], False)
-
-
 def test_work_is_done_although_that_of_others_fails() -> None:
     turns, done = Exclusive(), []
 

@@ -27,25 +27,6 @@ PROGRAMS = {
         assert "__main__.native" in str(fastio.status().late_holders)
         print("fine")
         """,
-    "a metaclass is not asked": """
-        import sys, types
-        class Meta(type):
-            def __eq__(self, other): raise RuntimeError("asked")
-            __hash__ = type.__hash__
-            def mro(self): return type.mro(self)
-            @property
-            def __mro__(self): raise RuntimeError("asked")
-        module = sys.modules["foreign"] = types.ModuleType("foreign")
-        module.Class = Meta("Class", (), {})
-        import subprocess
-        native = subprocess.Popen
-        import eventlet
-        eventlet.monkey_patch()
-        import fastio
-        fastio.patch()
-        assert "__main__.native" in str(fastio.status().late_holders)
-        print("fine")
-        """,
     "a finder that raises": """
         import sys
         class Finder:

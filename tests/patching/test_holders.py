@@ -122,6 +122,12 @@ def test_modules_with_strange_contents(run_python: RunPython, tmp_path: Any) -> 
                 if name not in ("__mro__", "__dict__", "__name__"):
                     raise RuntimeError("touched")
                 return super().__getattribute__(name)
+            def __eq__(cls, other):
+                raise RuntimeError("touched")
+            __hash__ = type.__hash__
+            @property
+            def __mro__(cls):
+                raise RuntimeError("touched")
         strange = types.ModuleType("strange")
         strange.lazy = Lazy()
         strange.Odd = Meta("Odd", (), {})

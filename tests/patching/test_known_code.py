@@ -195,14 +195,6 @@ def test_recognise() -> None:
     assert known_code.recognise(KEY, copy) is None
 
 
-@pytest.mark.parametrize(
-    ("releases", "text"),
-    [("CPython 3.11.7", "CPython 3.11.7"), ("eventlet 0.9.17 0.35.2 0.41.3", "eventlet 0.9.17 to 0.41.3")],
-)
-def test_span(releases: str, text: str) -> None:
-    assert known_code.span(releases) == text
-
-
 def test_the_table() -> None:
     """It has what patches replace and nothing else, as the tool writes it, and is small."""
     path = pathlib.Path(known_code.__file__).with_name("fingerprints.json")

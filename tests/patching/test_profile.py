@@ -10,7 +10,6 @@ import pytest
 import fastio
 from fastio.patching import registry
 from fastio.patching.registry import Layer
-from fastio.report import Outcome
 from tests.conftest import needs_eventlet
 from tests.targets import attributes, import_targets
 
@@ -62,16 +61,3 @@ def test_safe_leaves_them_out_and_the_report_says_why(run_python: RunPython) -> 
     found = {entry["name"]: entry["found"] for entry in entries if entry["name"] == "oslo_spawn"}
     if found["oslo_spawn"] != "oslo.concurrency is not installed":
         assert found == {"oslo_spawn": f"not in the profile safe of environment FASTIO_PROFILE: {MARKED['oslo_spawn']}"}
-
-
-def test_another_profile_takes_back_what_it_leaves_out() -> None:
-    before = attributes()
-    fastio.patch(strict=True)
-    taken = in_effect() & set(MARKED)
-    report = fastio.patch(strict=True, profile="safe")
-    assert not in_effect() & set(MARKED)
-    assert taken <= {entry.name for entry in report.entries if entry.outcome is Outcome.OFF}
-    fastio.patch(strict=True)
-    assert in_effect() & set(MARKED) == taken
-    fastio.unpatch()
-    assert attributes() == before
