@@ -55,10 +55,7 @@ CAUSES = tuple(each for each in vars(Reason).values() if isinstance(each, Cause)
 
 
 class Tally:
-    """The counts of one patch.
-
-    Whoever adds a patch has its calls counted without doing anything; see ``Patch.counted``.
-    """
+    """The counts of one patch, which the patch adds to itself."""
 
     __slots__ = ("patch", "calls", "bytes", "fallbacks", "reads", "bytes_in")
 

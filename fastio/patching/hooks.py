@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from fastio import counters
 from fastio.patching import known_code, places, registry
 from fastio.patching.known_code import Known, Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 
 class Hook:
@@ -36,8 +35,6 @@ class Hook:
         self._libraries = target.libraries
         self._place = found.place
         self.layers: dict[str, Target] = {}
-        #: of the patches here of which each call counts
-        self.counts: dict[str, counters.Tally] = {}
         self.call: Callable[..., Any] = self.original
         #: False once the last patch is gone but another wrapper still calls us
         self.active = False
@@ -57,8 +54,6 @@ class Hook:
 
     def switch_on(self, patch: Patch, target: Target) -> None:
         """Have ``patch`` in effect, with the others that are."""
-        if patch.counted and patch.layer is not Layer.TRACE:
-            self.counts[patch.name] = counters.of(patch.name)
         layers = {**self.layers, patch.name: target}
         self.call = self._compose(layers)
         self.layers = layers
@@ -104,20 +99,7 @@ class Hook:
         for name in registry.all_names():
             if name in layers and not layers[name].plain:
                 call = layers[name].make(call, self)
-                if name in self.counts:
-                    call = counted(call, self.counts[name])
         return call
-
-
-def counted(call: Callable[..., Any], counts: counters.Tally) -> Callable[..., Any]:
-    @functools.wraps(call)
-    def counting(*args: Any, **kwargs: Any) -> Any:
-        counts.calls += 1
-        if counters.wake is not None:
-            counters.wake(counts, None)
-        return call(*args, **kwargs)
-
-    return counting
 
 
 class UnknownCodeError(Exception):

@@ -263,9 +263,6 @@ class Patch(NamedTuple):
     #: what programs may notice of it besides time, memory and threads, sizes of chunks and pipes, and when others run;
     #: one sentence. The profile ``safe`` leaves out a patch that has one
     changes: str = ""
-    #: whether each call at its targets counts as one that it takes. A patch that leaves some of them to upstream's code
-    #: says itself what it takes, in ``counters.of(__name__)``, where the bytes of all patches count
-    counted: bool = True
     #: what a report says besides, while the patch is wanted
     notes: Callable[[], list[str]] = list
 

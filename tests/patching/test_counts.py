@@ -21,7 +21,7 @@ from fastio.counters import Reason
 from fastio.patching import registry
 from tests.conftest import MONKEY_PATCHED, everything, hide_hub
 from tests.forked import told_by_a_fork
-from tests.targets import can_be_applied, exchange, import_targets
+from tests.targets import can_be_applied, import_targets
 
 pytestmark = everything
 
@@ -264,19 +264,3 @@ def test_a_forked_child_counts_from_zero() -> None:
 
     assert told_by_a_fork(child) == [True, 0, 0, 0]
     assert fastio.metrics().patches["wait"].calls == 1
-
-
-# A patch that somebody adds
-
-
-def test_a_patch_is_counted_without_doing_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    import_targets()
-    patch = next(patch for patch in registry.patches() if patch.name == "wait")
-    exchange(patch, patch._replace(counted=True), monkeypatch)
-    monkeypatch.setitem(counters._tallies, "wait", counters.Tally("wait"))
-    if MONKEY_PATCHED or not can_be_applied(patch, patch.targets[0]):
-        pytest.skip("it is not called here")
-    with fastio.patched("wait"):
-        for _ in range(3):
-            subprocess.Popen(["true"]).wait()
-    assert fastio.metrics().patches["wait"].calls == 3

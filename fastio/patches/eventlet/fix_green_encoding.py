@@ -36,6 +36,5 @@ PATCH = Patch(
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
     changes="text of a child is decoded as encoding= and errors= say",
     layer=Layer.FIX,
-    counted=False,
     targets=(Target("eventlet.green.subprocess:Popen.__init__", make, Uses("self, *_", "setattr wrapped_pipe")),),
 )

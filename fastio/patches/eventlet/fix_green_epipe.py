@@ -53,6 +53,5 @@ PATCH = Patch(
     summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
     changes="a write to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
     layer=Layer.FIX,
-    counted=False,
     targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
 )

@@ -70,7 +70,6 @@ PATCH = Patch(
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     changes="time-outs and failures of commands are of the classes that subprocess shows",
     layer=Layer.FIX,
-    counted=False,
     targets=(
         _popen.green_target(
             make,

@@ -129,7 +129,6 @@ PATCH = Patch(
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
     changes="a child that is given another child's pipe gets it in blocking mode",
     layer=Layer.FIX,
-    counted=False,
     targets=(
         Target("eventlet.green.subprocess:Popen.__init__", make_popen, Uses("self, *_", "subprocess_orig __init__")),
         _popen.green_target(

@@ -30,6 +30,5 @@ PATCH = Patch(
     __name__,
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(_popen.green_target(make, "_communicate", KNOWN, relies_on=_popen.RELIES_ON),),
 )

@@ -244,7 +244,6 @@ PATCH = Patch(
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     changes="a greenlet whose file another one closes during a large read or write gets IOClosed at once",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target("eventlet.greenio.py3:GreenFileIO.read", make_read, relies_on=_RELIES_ON, direct=True),
         Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, relies_on=_RELIES_ON, direct=True),

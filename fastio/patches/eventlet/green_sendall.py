@@ -88,7 +88,6 @@ PATCH = Patch(
     __name__,
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(
             "eventlet.greenio.base:GreenSocket.sendall",

@@ -39,7 +39,6 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(
             "eventlet.green.subprocess:Popen.wait",

@@ -28,6 +28,7 @@ class _Utils(Proxy):
     """``glance.common.utils`` with another default of ``chunkiter``."""
 
     def chunkiter(self, file: Any) -> Any:
+        _counts.took()
         return paced.wrap(self.__wrapped__.chunkiter(image_files.wrap(file, _counts), config.effective().chunk_size))
 
 

@@ -27,6 +27,7 @@ def make_pass(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of what writes an image to the staging area, or from there to a store."""
 
     def one_pass(*args: Any, **kwargs: Any) -> Any:
+        _counts.took()
         with hashing_once.one_pass(_counts):
             return wrapped(*args, **kwargs)
 
@@ -41,7 +42,12 @@ class _Hashlib:
 
     def __getattr__(self, name: str) -> Any:
         make = getattr(self._module, name)
-        return lambda *args, **kwargs: hashing.BackgroundHash(make(*args, **kwargs), pool, _counts)
+
+        def made(*args: Any, **kwargs: Any) -> Any:
+            _counts.took()
+            return hashing.BackgroundHash(make(*args, **kwargs), pool, _counts)
+
+        return made
 
 
 def make_calculate_hash(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:

@@ -142,7 +142,6 @@ PATCH = Patch(
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
     changes="a client may get the new content of an image's file that somebody writes into while it is sent",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
         *_bodies.targets(current.is_green),

@@ -379,7 +379,6 @@ PATCH = Patch(
     changes="uWSGI takes the request for done, and logs it, when the headers are sent; its harakiri does not count "
     "what comes after",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(
             "glance.common.wsgi_app:init_app",

@@ -68,7 +68,6 @@ PATCH = Patch(
     __name__,
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(
             "glance.common.wsgi:_UWSGIChunkFile.read",

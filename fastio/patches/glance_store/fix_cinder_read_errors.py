@@ -62,7 +62,6 @@ PATCH = Patch(
     summary="glance_store's cinder: an error while reading ends the image with that error",
     changes="an image whose volume fails ends with an error, and does not seem complete",
     layer=Layer.FIX,
-    counted=False,
     targets=(
         Target(
             "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",

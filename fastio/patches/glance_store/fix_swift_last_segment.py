@@ -60,7 +60,6 @@ PATCH = Patch(
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
     changes="the last segment of a large image is announced with its own size",
     layer=Layer.FIX,
-    counted=False,
     targets=(
         Target(
             "glance_store._drivers.swift.store:BaseStore.add",

@@ -62,6 +62,5 @@ PATCH = Patch(
     __name__,
     summary="glance_store under eventlet: images yield to other requests after their share of yield_bytes",
     layer=Layer.FAIR,
-    counted=False,
     targets=tuple(_targets()),
 )

@@ -29,6 +29,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``get_hasher``."""
 
     def get_hasher(*args: Any, **kwargs: Any) -> Any:
+        _counts.took()
         return hashing_once.in_background(wrapped(*args, **kwargs), pool, _counts)
 
     return get_hasher

@@ -187,7 +187,6 @@ PATCH = Patch(
     summary="glance_store's s3: one boto3 client per configuration, not one for every call",
     changes="a client remembers redirects and, in some retry modes, how much was retried",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(
             "glance_store._drivers.s3:Store._create_s3_client",

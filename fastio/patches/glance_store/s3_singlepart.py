@@ -74,6 +74,5 @@ PATCH = Patch(
     __name__,
     summary="glance_store's s3: uploads in one piece no longer copy the image once per chunk",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(Target("glance_store._drivers.s3:Store._add_singlepart", make),),
 )

@@ -41,7 +41,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         *_stores.chunk_sizes(
             _STORE,

@@ -77,7 +77,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(f"{_STORE}.configure_add", _stores.make_configure_add, _stores.CONFIGURE_ADD),
         *_stores.chunk_sizes(

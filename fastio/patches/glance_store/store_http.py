@@ -33,7 +33,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.http:Store",

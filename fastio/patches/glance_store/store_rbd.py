@@ -305,7 +305,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, _CONFIGURE_ADD),
         *_stores.chunk_sizes(

@@ -125,7 +125,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -121,7 +121,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.swift.store:BaseStore",

@@ -57,7 +57,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -23,6 +23,7 @@ def make_serious(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``serious_integrity_iter``, which is given its hash object."""
 
     def serious_integrity_iter(iter: Iterable[Any], hasher: Any, hash_value: Any) -> Any:
+        _counts.took()
         return wrapped(iter, BackgroundHash(hasher, pool, _counts), hash_value)
 
     return serious_integrity_iter
@@ -40,6 +41,7 @@ def make_md5(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             # Where md5 is forbidden upstream has its own words for it.
             yield from wrapped(iter, checksum)
             return
+        _counts.took()
         for chunk in iter:
             yield chunk
             hasher.update(chunk.encode("latin-1") if isinstance(chunk, str) else chunk)

@@ -80,7 +80,6 @@ PATCH = Patch(
     __name__,
     summary="openstacksdk: objects and images are read 1 MiB at a time, where upstream reads 1 KiB",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         Target(
             "openstack.object_store.v1._proxy:Proxy.get_object",

@@ -23,6 +23,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``_integrity_iter``, which is given its hash object."""
 
     def _integrity_iter(iterable: Any, hasher: Any, *args: Any, **kwargs: Any) -> Any:
+        _counts.took()
         return wrapped(iterable, BackgroundHash(hasher, pool, _counts), *args, **kwargs)
 
     return _integrity_iter

@@ -73,7 +73,6 @@ PATCH = Patch(
     changes="handlers of os.register_at_fork do not run for oslo.concurrency's commands, and with "
     "Python 3.13 they ignore glibc's two internal signals",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         _popen.native_target(make, "_execute_child", _USES, relies_on=_RELIES_ON),
         _popen.green_target(make, "_execute_child", _USES, relies_on=_RELIES_ON),

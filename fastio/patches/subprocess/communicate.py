@@ -32,6 +32,5 @@ PATCH = Patch(
     __name__,
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(_popen.native_target(make, "_communicate", KNOWN, relies_on=_popen.RELIES_ON),),
 )

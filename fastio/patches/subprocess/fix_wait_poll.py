@@ -35,7 +35,6 @@ PATCH = Patch(
     summary="wait(timeout) of CPython 3.15 does without select.poll() where eventlet has taken it away",
     changes="wait(timeout) of CPython 3.15 waits, and does not raise AttributeError, where select.poll() is gone",
     layer=Layer.FIX,
-    counted=False,
     targets=tuple(
         target(
             make,

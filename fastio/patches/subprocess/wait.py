@@ -43,7 +43,6 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(
         _popen.native_target(
             make,

@@ -44,6 +44,5 @@ PATCH = Patch(
     __name__,
     summary="urllib3: a body of known length is read and sent in blocks of 1 MiB",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(_requests.target(_stand_in, _counts),),
 )

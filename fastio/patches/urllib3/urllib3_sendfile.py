@@ -40,6 +40,5 @@ PATCH = Patch(
     changes="a server may get the new content of a file that somebody writes into while it is sent, and audit hooks "
     "(http.client.send) do not see the bytes",
     layer=Layer.REPLACE,
-    counted=False,
     targets=(_requests.target(_stand_in, _counts),),
 )
