@@ -143,7 +143,7 @@ def _served(module: str) -> str:
 
 
 def _of_glance(service: str, environ: Mapping[str, str]) -> list[str]:
-    """The files that glance-api reads without being told to, if its variable says that they are not in /etc/glance."""
+    """The files that glance-api reads by default, if its variable says that they are not in /etc/glance."""
     directory = environ.get("OS_GLANCE_CONFIG_DIR", "").strip()
     if service != "glance-api" or not directory:
         return []

@@ -34,7 +34,7 @@ class Cause(str):
 class Reason:
     """Every :class:`Cause` that there is. No Enum: to look up a member of one takes as long as to count a call."""
 
-    CONFIGURED = Cause("configured", "what a kept client would be made from cannot be told from something else")
+    CONFIGURED = Cause("configured", "what a kept client would be made from is not known for certain")
     EXITED = Cause("exited", "the child had already exited, so that there was nothing to wait for")
     FOREIGN = Cause("foreign", "the object is of another class than upstream's own: a subclass, a mock, another tool's")
     FORKING = Cause("forking", "the process was about to be forked")

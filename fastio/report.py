@@ -246,7 +246,7 @@ def _outcomes(patch: Patch) -> str:
 
 
 def _settings(report: Report, everything: bool) -> Table:
-    """The settings, or only those that somebody has set."""
+    """The settings, or only those that do not have their defaults."""
     from fastio.tables import Table
 
     rows = [

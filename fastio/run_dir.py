@@ -2,7 +2,7 @@
 
 The files are ``fastio-NAMESPACE-PID-START.json`` and ``.prom``. They are written when the process is patched, with the
 first count ten seconds after the last time, and at the end of the process. Each is written under another name, and then
-renamed. In a process with a hub, a greenlet has native threads make the calls, and nobody waits for it. No descriptor
+renamed. In a process with a hub, a greenlet has native threads make the calls, and no other waits for it. No descriptor
 stays open. Each writer removes files of processes that have ended, a bounded number each time.
 """
 
@@ -183,7 +183,7 @@ class Files:
 
 
 def is_trusted(found: os.stat_result) -> bool:
-    """Return whether nobody but this user and root can exchange the files of a directory."""
+    """Return whether only this user and root can exchange the files of a directory."""
     return found.st_uid in (0, os.geteuid()) and bool(not found.st_mode & 0o022 or found.st_mode & stat.S_ISVTX)
 
 

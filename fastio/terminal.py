@@ -1,4 +1,4 @@
-"""Printing for commands: as wide as the terminal, and in silence once nobody reads on."""
+"""Printing for commands: as wide as the terminal, and in silence once the reader has gone."""
 
 import functools
 import os
@@ -68,7 +68,7 @@ def command(main: _Main) -> _Main:
 
 
 def _closed() -> bool:
-    """Whether nobody reads the standard output; what is left of it then goes nowhere."""
+    """Whether the reader of the standard output has gone; what is left of it then goes nowhere."""
     try:
         # The text that could not be written is lost, and nothing else asks a pipe: eventlet takes select.poll() away.
         print(flush=True)

@@ -1,4 +1,4 @@
-"""What uWSGI is told: which Python it has in it, what that is to load, with which variables and arguments.
+"""The options of uWSGI: which Python it has in it, what that is to load, with which variables and arguments.
 
 Options mean the same in an ini file and on the command line. What is read is what ``fastio check`` needs to know.
 """
@@ -33,7 +33,7 @@ class UwsgiError(FastioError):
 
 
 class Uwsgi(NamedTuple):
-    """What uWSGI is told."""
+    """What the options of uWSGI say."""
 
     #: the ini files that were read
     files: list[str]
@@ -123,7 +123,7 @@ def _of_file(path: str, environ: Mapping[str, str], files: list[str]) -> Iterato
 
 
 def _filled(text: str, path: str, known: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The value with what its placeholders stand for; what nobody knows stays."""
+    """The value with what its placeholders stand for; an unknown one stays."""
     base = os.path.basename(path)
     of_file = {"d": os.path.dirname(path) + "/", "p": path, "s": base, "n": os.path.splitext(base)[0], "%": "%"}
 

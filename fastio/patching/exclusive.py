@@ -24,7 +24,7 @@ class Exclusive:
     it has the import lock of a module. They :meth:`leave` their work to the one that is at it, who does it before it
     lets go. What runs inside neither imports nor logs nor calls what may wait for anybody.
 
-    Handlers of logging take locks of their own, so what is to be told meanwhile is logged once nobody is inside.
+    Handlers of logging take locks of their own, so what is to be logged meanwhile is logged once no thread is inside.
 
     It is a lock of the operating system's, with native threads for owners, under ``eventlet.monkey_patch()``, too.
     An RLock would not do: eventlet looks for those and makes them green.
@@ -99,7 +99,7 @@ class Exclusive:
         self._say()
 
     def _settle(self) -> None:
-        """Do what was left, unless somebody is inside; they look again once they have let go."""
+        """Do what was left, unless a thread is inside; it looks again once it has let go."""
         me = _get_ident()
         while self._left and me not in self._inside:
             taken: list[bool] = []

@@ -145,7 +145,7 @@ def open_hook(patch: Patch, target: Target) -> Hook:
         hook.relied_on.update(upstream.relied_on)
     else:
         if hook is not None:
-            # Somebody put another value at the attribute, and none at its copies.
+            # Another value was put at the attribute, and none at its copies.
             hook.remove()
         hook = _hooks[target.key] = Hook(target, places.AttributePlace(target.owner(), target.name), upstream)
     hook.upstream[patch.name] = upstream

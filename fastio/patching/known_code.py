@@ -2,7 +2,7 @@
 
 The private code that fastio replaces changes without notice. So its source is hashed and looked up in
 ``fingerprints.json``, which ``python -m benchmarks.tools.fingerprints`` writes from upstream's releases. A hash that is
-not there means code that nobody has read: the target is then left alone, unless the setting ``accept_code`` has it.
+not there means unread code: the target is then left alone, unless the setting ``accept_code`` has it.
 Of a function that goes on running, a patch declares the parameters and the names that it relies on, see :class:`Uses`.
 
 Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.

@@ -14,7 +14,7 @@ from fastio.patching.registry import Target
 
 #: why a module cannot be imported, where that is so
 _absent: dict[str, str] = {}
-#: modules that somebody waits for
+#: modules that are waited for
 _awaited: set[str] = set()
 
 

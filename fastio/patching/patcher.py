@@ -391,7 +391,7 @@ def _apply_imported(concerned: Sequence[tuple[Patch, Target]]) -> None:
             _log(log.WARNING if entry.left_alone else log.DEBUG, entry)
 
 
-# What is told
+# Reports
 
 
 def _look_at(names: Iterable[str]) -> list[Entry]:
