@@ -52,7 +52,7 @@ class Library:
 
 @pytest.fixture
 def library(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Library:
-    patch = registry.Patch("patches.library.one", "", registry.Layer.FIX, ())
+    patch = registry.Patch("patches.library.one", "", ())
     uses = dict.fromkeys(KEYS[:2], KNOWN) | {KEYS[2]: Uses("a")}
     requirement = registry.Requirement("library >= 1, < 2")
     declared = [(key, use, requirement, patch) for key, use in uses.items()]

@@ -25,7 +25,7 @@ FILES = {
     "patches/madeup/__init__.py": 'REQUIRES = "madeup >= 1.0, < 2"\n',
     "patches/madeup/madeup_add.py": """
         from fastio.patching.known_code import KNOWN
-        from fastio.patching.registry import Layer, Patch, Target
+        from fastio.patching.registry import Patch, Target
 
         def make(wrapped, hook):
             def add(a, b=1):
@@ -35,13 +35,12 @@ FILES = {
         PATCH = Patch(
             __name__,
             summary="madeup: sums that say who made them",
-            layer=Layer.REPLACE,
             targets=(Target("madeup:add", make, relies_on={"check": KNOWN}),),
         )
         """,
     "patches/madeup/fix_madeup.py": """
         from fastio.patching.known_code import Uses
-        from fastio.patching.registry import Layer, Patch, Target
+        from fastio.patching.registry import Patch, Target
 
         def make(wrapped, hook):
             def add(a, b=1):
@@ -51,7 +50,6 @@ FILES = {
         PATCH = Patch(
             __name__,
             summary="madeup: sums are right",
-            layer=Layer.FIX,
             targets=(Target("madeup:add", make, Uses("a, b=1", "check")),),
         )
         """,

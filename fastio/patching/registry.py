@@ -11,7 +11,6 @@ import operator
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,19 +20,6 @@ from fastio.patching.known_code import KNOWN, Uses
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
-
-
-class Layer(IntEnum):
-    """Where a patch sits among those that work on the same attribute: each on top of the ones before it."""
-
-    #: makes upstream's function fast, in its place or around it
-    REPLACE = 1
-    #: puts right what upstream does wrong, whoever does the work beneath
-    FIX = 2
-    #: lets other requests run
-    FAIR = 3
-    #: records what happens
-    TRACE = 4
 
 
 #: Makes what is put at an attribute, from what is there and the hook; see :class:`Target`.
@@ -254,7 +240,6 @@ class Patch(NamedTuple):
     module: str
     #: one sentence for people
     summary: str
-    layer: Layer
     targets: Sequence[Target]
     #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
@@ -339,9 +324,10 @@ class Listed(NamedTuple):
         return self.default and not (profile == SAFE and self.changes)
 
 
-#: The patches but those that record a trace, in the order of application: layer by layer, and those of a layer that
-#: work on the same attribute each on top of the ones before it.
+#: The patches but those that record a trace, in the order of application: each on top of the ones before it that work
+#: on the same attribute.
 TABLE = (
+    # Make upstream's functions fast, in their place or around them.
     Listed("green_communicate", "eventlet"),
     Listed("green_pipe", "eventlet", changes=True),
     Listed("green_sendall", "eventlet"),
@@ -369,6 +355,7 @@ TABLE = (
     Listed("wait", "subprocess"),
     Listed("urllib3_blocks", "urllib3"),
     Listed("urllib3_sendfile", "urllib3", changes=True),
+    # Correct what upstream does wrong, whichever function does the work beneath.
     Listed("fix_green_pipelines", "eventlet", changes=True),
     Listed("fix_green_encoding", "eventlet", changes=True),
     Listed("fix_green_epipe", "eventlet", changes=True),
@@ -376,6 +363,7 @@ TABLE = (
     Listed("fix_cinder_read_errors", "glance_store", changes=True),
     Listed("fix_swift_last_segment", "glance_store", changes=True),
     Listed("fix_wait_poll", "subprocess", changes=True),
+    # Let other requests run.
     Listed("image_fairness", "glance_store"),
 )
 

@@ -15,7 +15,7 @@ import pytest
 import fastio
 from fastio.errors import PatchError
 from fastio.patching import hooks, places, registry
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import MONKEY_PATCHED, everything
 from tests.forked import told_by_a_fork
@@ -40,10 +40,9 @@ class Case:
 
     def apply(self, strict: bool = True, disabled: tuple[str, ...] = (), **settings: Any) -> Report:
         """Apply it as an operator would: by its name, or by the setting that asks for it."""
-        if self.patch.layer is not Layer.TRACE:
+        if self.name not in registry.TRACE_NAMES:
             return fastio.patch(self.name, strict=strict, also=(), disabled=disabled, **settings)
-        traced = [patch.name for patch in registry.all_patches() if patch.layer is Layer.TRACE]
-        disabled += tuple(name for name in traced if name != self.name)
+        disabled += tuple(name for name in registry.TRACE_NAMES if name != self.name)
         settings["trace"] = str(self._directory)
         return fastio.patch([], strict=strict, also=(), disabled=disabled, **settings)
 
@@ -94,7 +93,7 @@ def test_it_is_applied_and_taken_back(case: Case) -> None:
     # Twice is once.
     assert case.outcomes(case.apply()) == {Outcome.APPLIED}
     assert attributes() == now
-    report = fastio.unpatch(None if case.patch.layer is Layer.TRACE else case.name)
+    report = fastio.unpatch(None if case.name in registry.TRACE_NAMES else case.name)
     assert case.outcomes(report) == {Outcome.OFF}
     assert {entry.found for entry in case.entries(report)} == {"the original is in place"}
     assert case.entries(report) == case.entries()
@@ -150,7 +149,7 @@ def test_it_is_taken_out_of_all_and_put_back(
         return function
 
     remake(case.patch, make, monkeypatch)
-    trace = {"trace": str(tmp_path / "trace")} if case.patch.layer is Layer.TRACE else {}
+    trace: dict[str, Any] = {"trace": str(tmp_path / "trace")} if case.name in registry.TRACE_NAMES else {}
     fastio.patch(strict=True, **trace)
     all_names = in_effect()
     assert case.name in all_names

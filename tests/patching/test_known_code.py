@@ -496,7 +496,7 @@ def test_backports(
     attribute = next(attribute for attribute, its in target.beside.items() if its == key)
     hooks.recognise(target)
     replace(target.owner(), attribute, edited(key, old, new, tmp_path))
-    trace: dict[str, Any] = {"trace": str(tmp_path / "trace")} if patch.layer is registry.Layer.TRACE else {}
+    trace: dict[str, Any] = {"trace": str(tmp_path / "trace")} if name in registry.TRACE_NAMES else {}
     fastio.patch(None if trace else name, **trace)
     entry = next(entry for entry in fastio.status().entries if (entry.name, entry.target) == (name, target.key))
     if said:

@@ -20,7 +20,7 @@ import fastio
 from fastio.errors import UnknownPatchError
 from fastio.patching import hooks, known_code, registry
 from fastio.patching.known_code import KNOWN, Uses
-from fastio.patching.registry import Layer, Requirement, Target
+from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
 from tests.targets import import_targets, missing, not_installed
 
@@ -180,7 +180,7 @@ def test_a_requirement_is_stated_once() -> None:
             there = importlib.util.find_spec(folder)
             stated = getattr(importlib.import_module(folder), "REQUIRES", None) if there else None
             if stated is None:
-                assert folder.rpartition(".")[2] in sys.stdlib_module_names or patch.layer is Layer.TRACE
+                assert folder.rpartition(".")[2] in sys.stdlib_module_names or patch.name in registry.TRACE_NAMES
                 continue
             distribution = Requirement(stated).distribution
             assert found[distribution] == own.get(distribution, stated)
@@ -282,18 +282,11 @@ def test_names_of_a_wrong_type(names: Any) -> None:
         fastio.patch(names)
 
 
-def test_the_order_is_by_layers() -> None:
-    patches = {patch.name: patch for patch in registry.all_patches()}
-    names = list(patches)
-    assert names == list(registry.all_names())
-    assert [patch.layer for patch in patches.values()] == sorted(patch.layer for patch in patches.values())
-
-
 @everything
 @pytest.mark.skipif(not (HAS_EVENTLET and HAS_OSLO), reason="not everything is installed")
 def test_all_targets_can_be_had_at_once() -> None:
     import_targets()
     with fastio.patched(strict=True) as report:
         assert {entry.target for entry in report.entries} == {
-            target.key for patch, target in TARGETS if patch.layer is not Layer.TRACE
+            target.key for patch, target in TARGETS if patch.name not in registry.TRACE_NAMES
         }

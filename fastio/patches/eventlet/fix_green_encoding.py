@@ -10,7 +10,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -35,6 +35,5 @@ PATCH = Patch(
     __name__,
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
     changes="text of a child is decoded as encoding= and errors= say",
-    layer=Layer.FIX,
     targets=(Target("eventlet.green.subprocess:Popen.__init__", make, Uses("self, *_", "setattr wrapped_pipe")),),
 )

@@ -13,7 +13,7 @@ from stat import S_ISREG
 from typing import Any
 
 from fastio import counters
-from fastio.patching.registry import Layer, Patch, Target, reached
+from fastio.patching.registry import Patch, Target, reached
 
 _counts = counters.of(__name__)
 
@@ -52,6 +52,5 @@ PATCH = Patch(
     __name__,
     summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
     changes="a write to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
-    layer=Layer.FIX,
     targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
 )

@@ -18,7 +18,7 @@ from fastio.concurrency import current
 from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -69,7 +69,6 @@ PATCH = Patch(
     __name__,
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     changes="time-outs and failures of commands are of the classes that subprocess shows",
-    layer=Layer.FIX,
     targets=(
         _popen.green_target(
             make,

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from fastio import counters
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -128,7 +128,6 @@ PATCH = Patch(
     __name__,
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
     changes="a child that is given another child's pipe gets it in blocking mode",
-    layer=Layer.FIX,
     targets=(
         Target("eventlet.green.subprocess:Popen.__init__", make_popen, Uses("self, *_", "subprocess_orig __init__")),
         _popen.green_target(

@@ -13,7 +13,7 @@ from fastio.concurrency import budget
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import KNOWN
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -29,6 +29,5 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
-    layer=Layer.REPLACE,
     targets=(_popen.green_target(make, "_communicate", KNOWN, relies_on=_popen.RELIES_ON),),
 )

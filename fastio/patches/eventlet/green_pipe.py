@@ -26,7 +26,7 @@ from fastio.io import pipes, syscalls
 from fastio.io.drain import LEAST, Drain
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -243,7 +243,6 @@ PATCH = Patch(
     __name__,
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     changes="a greenlet whose file another one closes during a large read or write gets IOClosed at once",
-    layer=Layer.REPLACE,
     targets=(
         Target("eventlet.greenio.py3:GreenFileIO.read", make_read, relies_on=_RELIES_ON, direct=True),
         Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, relies_on=_RELIES_ON, direct=True),

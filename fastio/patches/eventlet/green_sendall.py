@@ -20,7 +20,7 @@ from fastio import counters
 from fastio.concurrency.pace import Pace
 from fastio.counters import Reason
 from fastio.patching.known_code import KNOWN, Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -87,7 +87,6 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
 PATCH = Patch(
     __name__,
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "eventlet.greenio.base:GreenSocket.sendall",

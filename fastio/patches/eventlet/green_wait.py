@@ -11,7 +11,7 @@ from fastio import counters
 from fastio.concurrency import child_exit
 from fastio.counters import Reason
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -38,7 +38,6 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "eventlet.green.subprocess:Popen.wait",

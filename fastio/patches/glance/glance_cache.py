@@ -14,7 +14,7 @@ from fastio.io import image_files, paced
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -35,7 +35,6 @@ class _Utils(Proxy):
 PATCH = Patch(
     __name__,
     summary="glance's image cache: large chunks, fair under eventlet",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance.api.middleware.cache:CacheFilter.get_from_cache",

@@ -18,7 +18,7 @@ from fastio.io import hashing, hashing_once
 from fastio.io.hashing import pool
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -60,7 +60,6 @@ _FLOWS = "glance.async_.flows"
 PATCH = Patch(
     __name__,
     summary="glance's imports: one pass of md5 and of the multihash for the staging area and all stores",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             f"{_FLOWS}.api_image_import:_ImportToStore.execute",

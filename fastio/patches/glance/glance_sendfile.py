@@ -27,7 +27,7 @@ from fastio.io import file_pieces, file_sending
 from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
 from fastio.patches.glance import _bodies
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -141,7 +141,6 @@ PATCH = Patch(
     __name__,
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
     changes="a client may get the new content of an image's file that somebody writes into while it is sent",
-    layer=Layer.REPLACE,
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
         *_bodies.targets(current.is_green),

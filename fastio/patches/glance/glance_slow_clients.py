@@ -38,7 +38,7 @@ from fastio.io.transfers import ChunkTransfer, FileTransfer, Transfer, sender
 from fastio.patches.glance import _bodies, _uwsgi
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -378,7 +378,6 @@ PATCH = Patch(
     summary="glance under uWSGI: a download holds no worker while its client reads",
     changes="uWSGI takes the request for done, and logs it, when the headers are sent; its harakiri does not count "
     "what comes after",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance.common.wsgi_app:init_app",

@@ -13,7 +13,7 @@ from typing import Any
 from fastio import counters
 from fastio.config import MIB
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -67,7 +67,6 @@ def _finder(wsgi: Any) -> Callable[[], Any]:
 PATCH = Patch(
     __name__,
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance.common.wsgi:_UWSGIChunkFile.read",

@@ -14,7 +14,7 @@ from typing import Any
 from fastio import counters
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -61,7 +61,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's cinder: an error while reading ends the image with that error",
     changes="an image whose volume fails ends with an error, and does not seem complete",
-    layer=Layer.FIX,
     targets=(
         Target(
             "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",

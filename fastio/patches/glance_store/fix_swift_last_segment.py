@@ -11,7 +11,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -59,7 +59,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
     changes="the last segment of a large image is announced with its own size",
-    layer=Layer.FIX,
     targets=(
         Target(
             "glance_store._drivers.swift.store:BaseStore.add",

@@ -15,7 +15,7 @@ from fastio.concurrency.pace import SHARE
 from fastio.io import paced
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -61,6 +61,5 @@ def _targets() -> Iterator[Target]:
 PATCH = Patch(
     __name__,
     summary="glance_store under eventlet: images yield to other requests after their share of yield_bytes",
-    layer=Layer.FAIR,
     targets=tuple(_targets()),
 )

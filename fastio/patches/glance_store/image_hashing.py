@@ -20,7 +20,7 @@ from fastio import counters
 from fastio.io import hashing_once
 from fastio.io.hashing import pool
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -38,7 +38,6 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's add(): md5 and the multihash in native threads, next to each other and to the write",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store.common.utils:get_hasher",

@@ -15,7 +15,7 @@ from fastio.config import MIB
 from fastio.io import image_files
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -40,7 +40,6 @@ _OPEN = f"{_STORE}._open_cinder_volume"
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
-    layer=Layer.REPLACE,
     targets=(
         *_stores.chunk_sizes(
             _STORE,

@@ -20,7 +20,7 @@ from fastio.io.image_files import SMALL
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -76,7 +76,6 @@ _STORE = "glance_store._drivers.filesystem:Store"
 PATCH = Patch(
     __name__,
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
-    layer=Layer.REPLACE,
     targets=(
         Target(f"{_STORE}.configure_add", _stores.make_configure_add, _stores.CONFIGURE_ADD),
         *_stores.chunk_sizes(

@@ -11,7 +11,7 @@ from typing import Any
 from fastio import counters
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -32,7 +32,6 @@ def make_iterator(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
-    layer=Layer.REPLACE,
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.http:Store",

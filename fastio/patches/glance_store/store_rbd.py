@@ -32,7 +32,7 @@ from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -304,7 +304,6 @@ _CONFIGURE_ADD = _stores.CONFIGURE_ADD._replace(names=f"{_stores.CONFIGURE_ADD.n
 PATCH = Patch(
     __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
-    layer=Layer.REPLACE,
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, _CONFIGURE_ADD),
         *_stores.chunk_sizes(

@@ -21,7 +21,7 @@ from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -124,7 +124,6 @@ def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
 PATCH = Patch(
     __name__,
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
-    layer=Layer.REPLACE,
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -21,7 +21,7 @@ from fastio import counters
 from fastio.patches import requests
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -120,7 +120,6 @@ def make_buffer(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
-    layer=Layer.REPLACE,
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.swift.store:BaseStore",

@@ -14,7 +14,7 @@ from fastio import counters
 from fastio.patches import requests
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -56,7 +56,6 @@ def make_chunkiter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]
 PATCH = Patch(
     __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
-    layer=Layer.REPLACE,
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -14,7 +14,7 @@ from typing import Any
 from fastio import counters
 from fastio.io.hashing import BackgroundHash, pool
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -56,7 +56,6 @@ def make_md5(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glanceclient: what is downloaded is verified in native threads, next to receiving it",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "glanceclient.common.utils:serious_integrity_iter",

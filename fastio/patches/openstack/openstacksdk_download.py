@@ -13,7 +13,7 @@ from typing import Any
 from fastio import counters
 from fastio.config import MIB
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -79,7 +79,6 @@ def make_download(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="openstacksdk: objects and images are read 1 MiB at a time, where upstream reads 1 KiB",
-    layer=Layer.REPLACE,
     targets=(
         Target(
             "openstack.object_store.v1._proxy:Proxy.get_object",

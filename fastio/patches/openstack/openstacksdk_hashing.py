@@ -14,7 +14,7 @@ from typing import Any
 from fastio import counters
 from fastio.io.hashing import BackgroundHash, pool
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
@@ -32,7 +32,6 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="openstacksdk: an image that is downloaded is verified in native threads, next to receiving it",
-    layer=Layer.REPLACE,
     not_needed_in=("openstacksdk < 4.9",),
     targets=(
         Target(

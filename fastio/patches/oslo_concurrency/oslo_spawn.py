@@ -19,7 +19,7 @@ from fastio import counters
 from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import KNOWN, Uses
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -72,7 +72,6 @@ PATCH = Patch(
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
     changes="handlers of os.register_at_fork do not run for oslo.concurrency's commands, and with "
     "Python 3.13 they ignore glibc's two internal signals",
-    layer=Layer.REPLACE,
     targets=(
         _popen.native_target(make, "_execute_child", _USES, relies_on=_RELIES_ON),
         _popen.green_target(make, "_execute_child", _USES, relies_on=_RELIES_ON),

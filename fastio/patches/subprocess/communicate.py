@@ -14,7 +14,7 @@ from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import KNOWN
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -31,6 +31,5 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
-    layer=Layer.REPLACE,
     targets=(_popen.native_target(make, "_communicate", KNOWN, relies_on=_popen.RELIES_ON),),
 )

@@ -12,7 +12,7 @@ from typing import Any
 from fastio import counters
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -34,7 +34,6 @@ PATCH = Patch(
     __name__,
     summary="wait(timeout) of CPython 3.15 does without select.poll() where eventlet has taken it away",
     changes="wait(timeout) of CPython 3.15 waits, and does not raise AttributeError, where select.poll() is gone",
-    layer=Layer.FIX,
     targets=tuple(
         target(
             make,

@@ -14,7 +14,7 @@ from fastio.concurrency import child_exit, current, waiting
 from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -42,7 +42,6 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
-    layer=Layer.REPLACE,
     targets=(
         _popen.native_target(
             make,

@@ -19,7 +19,7 @@ from fastio import counters
 from fastio.config import MIB
 from fastio.counters import Reason
 from fastio.patches.urllib3 import _requests
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -43,6 +43,5 @@ def _upstreams() -> int:
 PATCH = Patch(
     __name__,
     summary="urllib3: a body of known length is read and sent in blocks of 1 MiB",
-    layer=Layer.REPLACE,
     targets=(_requests.target(_stand_in, _counts),),
 )

@@ -20,7 +20,7 @@ from typing import Any
 from fastio import counters
 from fastio.counters import Reason
 from fastio.patches.urllib3 import _requests
-from fastio.patching.registry import Layer, Patch
+from fastio.patching.registry import Patch
 
 _counts = counters.of(__name__)
 
@@ -39,6 +39,5 @@ PATCH = Patch(
     summary="urllib3: a file that is uploaded goes to the server with sendfile(), without the copy through Python",
     changes="a server may get the new content of a file that somebody writes into while it is sent, and audit hooks "
     "(http.client.send) do not see the bytes",
-    layer=Layer.REPLACE,
     targets=(_requests.target(_stand_in, _counts),),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 from fastio.trace import recorder, spans, values
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch
@@ -87,7 +87,6 @@ def _identify(client: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
 PATCH = Patch(
     __name__,
     summary="glanceclient: each request, with the global request id that the server records too",
-    layer=Layer.TRACE,
     targets=(
         Target(
             "glanceclient.common.http:HTTPClient._request",

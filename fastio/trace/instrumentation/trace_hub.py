@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 from fastio.trace.spans import current
 
 _monotonic = time.monotonic_ns
@@ -35,7 +35,6 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: how long a span waits in the hub",
-    layer=Layer.TRACE,
     targets=(
         Target(
             "eventlet.hubs.hub:BaseHub.switch",

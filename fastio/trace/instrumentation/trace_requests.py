@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
 
@@ -63,7 +63,6 @@ def _controller(cls: str, module: str) -> str:
 PATCH = Patch(
     __name__,
     summary="glance-api: each request, its controller and its body",
-    layer=Layer.TRACE,
     targets=(
         Target(
             "glance.common.config:load_paste_app",

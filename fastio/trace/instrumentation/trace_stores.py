@@ -12,7 +12,7 @@ from typing import Any
 from fastio import config
 from fastio.patches.glance_store import _own, _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Make, Patch, Target
+from fastio.patching.registry import Make, Patch, Target
 from fastio.trace import spans, values
 from fastio.trace.spans import Span, current
 from fastio.trace.streams import Passed, watch
@@ -122,6 +122,5 @@ def _targets() -> Iterator[Target]:
 PATCH = Patch(
     __name__,
     summary="glance_store: what its drivers get, add and delete",
-    layer=Layer.TRACE,
     targets=tuple(_targets()),
 )

@@ -16,7 +16,7 @@ from typing import Any
 
 from fastio.patches.subprocess import _popen
 from fastio.patching.known_code import Uses
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Patch, Target
 from fastio.trace import recorder, spans, values
 from fastio.trace.spans import current
 
@@ -168,7 +168,6 @@ _COMMUNICATE = Uses("self, input=None, timeout=None")
 PATCH = Patch(
     __name__,
     summary="subprocess: each command, how it ended and what was exchanged with it",
-    layer=Layer.TRACE,
     targets=(
         _popen.native_target(make_execute_child, "_execute_child", _EXECUTE_CHILD),
         _popen.native_target(make_wait, "_wait", Uses("self, timeout")),
