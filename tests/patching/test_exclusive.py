@@ -58,15 +58,10 @@ def test_work_is_done_although_that_of_others_fails() -> None:
     assert turns.run(lambda: 1) == 1
 
 
-PROGRAM = """
-import sys, threading
-if {monkey}:
-    import eventlet
-    eventlet.monkey_patch()
-import fastio
+#: Runs functions in threads of the operating system's.
+THREADS = """
+import sys
 from fastio.concurrency import native
-from tests.targets import attributes, import_targets
-import_targets()
 start_new_thread = native.module("_thread").start_new_thread
 allocate_lock = native.module("_thread").allocate_lock
 errors = []
@@ -86,6 +81,16 @@ def native_threads(*functions):
         start_new_thread(run, (function, locks[-1]))
     for lock in locks:
         assert lock.acquire(timeout=100)
+"""
+
+PROGRAM = """
+import sys, threading
+if {monkey}:
+    import eventlet
+    eventlet.monkey_patch()
+import fastio
+from tests.targets import attributes, import_targets
+import_targets()
 def check(report, what):
     "What the report says of each target holds."
     found = attributes()
@@ -102,7 +107,7 @@ fastio.unpatch()
 
 
 def run(run_python: RunPython, monkey: bool, code: str) -> list[str]:
-    done = run_python(PROGRAM.format(monkey=monkey) + code, options=("-W", "ignore"))
+    done = run_python(PROGRAM.format(monkey=monkey) + THREADS + code, options=("-W", "ignore"))
     return done.stdout.splitlines()
 
 
@@ -156,11 +161,9 @@ print(errors, [key for key, value in attributes().items() if value is not origin
 
 IMPORTS = """
 # The package itself is imported by the main thread: threads that end while it is are never joined, whoever imports it.
-import _thread, sys
 import eventlet
 import fastio
 sys.setswitchinterval(1e-6)
-errors = []
 def patch():
     for number in range(30):
         fastio.patch()
@@ -172,22 +175,9 @@ def imports(*modules):
         for module in modules:
             __import__(module)
     return go
-def start(function):
-    def go():
-        try:
-            function()
-        except BaseException as error:
-            errors.append(repr(error))
-        finally:
-            lock.release()
-    lock = _thread.allocate_lock()
-    lock.acquire()
-    _thread.start_new_thread(go, ())
-    return lock
 first = ["eventlet.green.os", "eventlet.greenio.py3", "oslo_concurrency.processutils", "eventlet.wsgi"]
 second = ["oslo_concurrency.processutils", "eventlet.green.subprocess", "eventlet.greenio.py3"]
-for lock in [start(patch), start(imports(*first)), start(imports(*second))]:
-    assert lock.acquire(timeout=60)
+native_threads(patch, imports(*first), imports(*second))
 found = {entry.outcome.value for entry in fastio.status().entries if entry.target.partition(":")[0] in sys.modules}
 print(errors, sorted(found - {"absent", "off"}))
 """
@@ -198,7 +188,7 @@ print(errors, sorted(found - {"absent", "off"}))
 def test_targets_are_imported_meanwhile(run_python: RunPython) -> None:
     """Neither waits for the other for ever, and all that was imported is patched in the end."""
     for _ in range(3):
-        assert run_python(IMPORTS, options=("-W", "ignore")).stdout == "[] ['applied']\n"
+        assert run_python(THREADS + IMPORTS, options=("-W", "ignore")).stdout == "[] ['applied']\n"
 
 
 def test_an_import_that_wants_to_patch_while_a_hook_of_ours_does(run_python: RunPython, tmp_path) -> None:
