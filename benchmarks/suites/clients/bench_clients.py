@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness import servers
@@ -114,17 +115,15 @@ def _over(scheme: str) -> Iterator[Asked]:
     """The goals of a scheme."""
     over = f"over {scheme.upper()}"
     for task in TASKS:
-        what, own = (
-            f"openstack {task.replace('-', ' ')} {over}",
-            {"fastio": "openstack-fastio", "cases": f"{task}-{scheme}"},
-        )
+        what = f"openstack {task.replace('-', ' ')} {over}"
+        own: dict[str, Any] = {"fastio": "openstack-fastio", "cases": f"{task}-{scheme}"}
         if task.endswith("save"):
             # Without the start of the command.
             yield Asked(f"{what}, s without the start", "≤", 0.2, "openstack-stock", key="transfer_seconds", **own)
-        hashing = {"less": "limit-sha512"} if task == "image-save" else {}
+        hashing = "limit-sha512" if task == "image-save" else ""
         without = " without the hashing" if hashing else ""
         yield Asked(
-            f"{what}, CPU s{without}, curl for stock", "≤", 1.3, "curl", key=CPU, unit="x curl", **hashing, **own
+            f"{what}, CPU s{without}, curl for stock", "≤", 1.3, "curl", key=CPU, unit="x curl", less=hashing, **own
         )
     for row in ("api-fastio", "api-eventlet-fastio"):
         for more, words, less in (("", " without the hashing", "limit-sha512"), ("-unverified", "", "")):

@@ -178,14 +178,8 @@ def save(
     def to(path: str, image: str) -> list[str]:
         if row.program != "api":
             return row.command(parameters["python"], arguments(row.program, where, image, path))
-        told: dict[str, Any] = {
-            "url": where.url,
-            "image": image,
-            "cacert": where.certificate,
-            "path": path,
-            "verify": row.verify,
-        }
-        told |= {"report": report.name, "green": row.green, "fast": row.fast}
+        told: dict[str, Any] = {"url": where.url, "image": image, "cacert": where.certificate, "path": path}
+        told |= {"report": report.name, "green": row.green, "fast": row.fast, "verify": row.verify}
         return [parameters["python"], script.__file__, json.dumps(told)]
 
     with tempfile.NamedTemporaryFile() as report:

@@ -240,7 +240,7 @@ def _transfers(service: str) -> Iterator[Asked]:
             yield Asked(what, "≤", 1.0, "reference-nginx", row, CPU_GIB, "x nginx", down)
     for clients in CLIENTS_AT_ONCE:
         during = f"{service}, other requests during {clients} {{}}{'s' * (clients > 1)}"
-        rows = {"stock": title("stock", clients), "fastio": title("fastio", clients)}
+        rows: dict[str, Any] = {"stock": title("stock", clients), "fastio": title("fastio", clients)}
         loads = during.format("download"), during.format("upload")
         if service == SHIPPED:
             # Where every thread has a transfer, the others wait for its end: with fastio no longer than without.
@@ -270,7 +270,7 @@ def _slow_goals(clients: int) -> Iterator[Asked]:
 def _disk() -> Iterator[Asked]:
     """Of uploads to a store on a disk; also against the processor time of their parts, and the rate of a hash."""
     for more in ("", CHUNKED):
-        rows = {"stock": f"stock{more}", "fastio": f"fastio{more}", "cases": "*-disk"}
+        rows: dict[str, Any] = {"stock": f"stock{more}", "fastio": f"fastio{more}", "cases": "*-disk"}
         yield Asked(f"{{case}}{more}, MB/s", "≥", 1.6, **rows)
         yield Asked(f"{{case}}{more}, server CPU s", "≤", 1.0, **rows, key=CPU)
     what = "{case}, server CPU s, the parts for stock"
