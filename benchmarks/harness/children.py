@@ -42,6 +42,14 @@ class Child:
             raise RuntimeError(f"{self._name}: it ended without an answer; its errors are above")
         return line.strip()
 
+    def started(self) -> str:
+        """Its first line; if it ends without one, nothing of it is left."""
+        try:
+            return self.read()
+        except RuntimeError:
+            self.__exit__(RuntimeError)
+            raise
+
     def ask(self, line: str = "") -> str:
         self.write(line)
         return self.read()

@@ -317,34 +317,32 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
 def _start(
     stack: contextlib.ExitStack, case: Case, recorded: CaseResult, told: dict[str, Any]
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Start the case's backends and add to ``told`` how to reach them; returns the failure if its own fails."""
+    """Start the case's backends and add to ``told`` how to reach them; returns the failure if its own fails.
+
+    Of those beside it, only the rows that use one may fail with it.
+    """
     from benchmarks.harness import servers
+
+    def started(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return stack.enter_context(servers.running(name, parameters, directory))
+        except (servers.BackendError, OSError) as error:
+            return {"failed": str(error)}
 
     try:
         directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0), case.on_disk)
-        recorded.backend = {"name": case.backend, "directory": servers.described(directory), **case.backend_parameters}
-        told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
-        told["beside"] = {}
-        for known_by, (name, parameters) in case.beside.items():
-            if not servers.why_not(name, parameters):
-                told["beside"][known_by] = _beside(stack, name, parameters, directory)
-                chosen = [f"{key}={value}" for key, value in parameters.items()]
-                recorded.backend[known_by] = " ".join([name, *chosen])
-    except (servers.BackendError, OSError) as error:
+    except OSError as error:
         return {"reason": f"no {case.backend}", "status": None, "stderr": str(error)}
+    recorded.backend = {"name": case.backend, "directory": servers.described(directory), **case.backend_parameters}
+    told.update(started(case.backend, case.backend_parameters))
+    if "failed" in told:
+        return {"reason": f"no {case.backend}", "status": None, "stderr": told["failed"]}
+    told["beside"] = {}
+    for known_by, (name, parameters) in case.beside.items():
+        if not servers.why_not(name, parameters):
+            told["beside"][known_by] = started(name, parameters)
+            recorded.backend[known_by] = " ".join([name, *(f"{key}={value}" for key, value in parameters.items())])
     return None
-
-
-def _beside(
-    stack: contextlib.ExitStack, name: str, parameters: Mapping[str, Any], directory: Path
-) -> dict[str, Any]:  # fmt: skip
-    """Run a backend beside the case's; returns what the runs are told. Only those that use it may fail with it."""
-    from benchmarks.harness import servers
-
-    try:
-        return stack.enter_context(servers.running(name, parameters, directory))
-    except (servers.BackendError, OSError) as error:
-        return {"failed": str(error)}
 
 
 def _prepare(name: str, case: Case, parameters: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:

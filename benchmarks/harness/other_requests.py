@@ -69,11 +69,7 @@ class Requests(Child):
 
     def __init__(self, port: int, path: str, at_once: bool = True) -> None:
         super().__init__(__name__, str(port), path, name="the requests")
-        try:
-            self.read()
-        except RuntimeError:
-            self.__exit__(RuntimeError)
-            raise
+        self.started()
         if at_once:
             self.begin()
 

@@ -213,11 +213,7 @@ class Clients(Child):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(__name__, json.dumps(dataclasses.asdict(plan)), name="a slow client failed")
-        try:
-            self.read()
-        except RuntimeError:
-            self.__exit__(RuntimeError)
-            raise
+        self.started()
 
     def wait(self) -> None:
         """Wait for the end of a transfer."""

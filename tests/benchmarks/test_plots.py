@@ -48,6 +48,25 @@ def test_rows():
     assert [row[-2] for row in second.rows] == ["6", "3"]
 
 
+def test_rows_are_compared_with_their_own_and_the_backend_is_told():
+    rows = {
+        "native-stock": samples.variant([1.0] * 3, against="native-stock"),
+        "native-fastio": samples.variant([0.5] * 3, against="native-stock"),
+        "eventlet-stock": samples.variant([2.0] * 3, against="eventlet-stock"),
+        "eventlet-fastio": samples.variant([2 / 3] * 3, against="eventlet-stock"),
+        "reference": samples.variant([0.25] * 3),
+    }
+    for row in rows.values():
+        for run in row.runs:
+            run["server_cpu_seconds"] = 0.2
+    backend = {"name": "swift", "directory": "/dev/shm", "client_chunk_size": 1 << 20}
+    table = tables.table(samples.case(rows, backend=backend))
+    assert table.head[3:6] == ["x native-stock / eventlet-stock", "CPU s/GiB", "server CPU s/GiB"]
+    assert [row[3] for row in table.rows] == ["1", "2 (2–2)", "1", "3 (3–3)", "4 (4–4)"]
+    assert {row[5] for row in table.rows} == {"1.02"}
+    assert "backend: swift, its files in /dev/shm, client_chunk_size 1 MiB" in table.notes
+
+
 def test_doubts_are_told():
     first, second = (tables.table(case, samples.MACHINE) for case in sample().cases)
     assert first.notes == [
