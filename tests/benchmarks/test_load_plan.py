@@ -81,17 +81,21 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
-@given(OPERATIONS, st.integers(1, 60), st.integers(1, 7), st.integers(0, 5))
-def test_workers_share_exactly_the_plan(operations, total, workers, seed) -> None:
-    given_plan = plan(*operations, total=total, seed=seed)
-    schedule = Schedule(given_plan)
+@given(
+    OPERATIONS, st.integers(1, 60), st.integers(1, 7), st.integers(0, 5), st.sampled_from(plans.ARRIVALS),
+    st.floats(0.1, 1e4),
+)  # fmt: skip
+def test_workers_share_exactly_the_plan(operations, total, workers, seed, arrivals, rate) -> None:
+    rate = 0 if arrivals == plans.CLOSED else rate
+    schedule = Schedule(plan(*operations, total=total, seed=seed, arrivals=arrivals, rate=rate))
     alone = list(schedule.share(0, 1))
     shares = [list(schedule.share(worker, workers)) for worker in range(workers)]
-    together = [shares[index % workers][index // workers] for index in range(total)]
-    assert together == alone
-    assert len(alone) == total
+    assert [shares[index % workers][index // workers] for index in range(total)] == alone
+    assert sum(map(len, shares)) == len(alone) == total
     allowed = {(each.kind, each.first + offset) for each in operations for offset in range(each.count)}
     assert {(step.kind, step.number) for step in alone} <= allowed
+    if rate:
+        assert alone[0].due == 0 and all(a.due <= b.due for a, b in itertools.pairwise(alone))
 
 
 def test_each_object_once() -> None:
@@ -157,17 +161,6 @@ def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
     assert check.problem() == ""
     check.add(b"d")
     assert check.problem() == "wrong data: 4 bytes instead of 3"
-
-
-@given(st.sampled_from(["constant", "poisson"]), st.floats(0.1, 1e4), st.integers(1, 7), st.integers(0, 5))
-def test_workers_share_what_is_due(arrivals, rate, workers, seed) -> None:
-    chosen = plan(total=50, arrivals=arrivals, rate=rate, seed=seed)
-    schedule = Schedule(chosen)
-    alone = list(schedule.share(0, 1))
-    assert alone[0].due == 0 and all(a.due <= b.due for a, b in itertools.pairwise(alone))
-    shares = [list(schedule.share(worker, workers)) for worker in range(workers)]
-    for worker, share in enumerate(shares):
-        assert share == alone[worker::workers]
 
 
 def test_arrivals_keep_to_their_rate() -> None:
