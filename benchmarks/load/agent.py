@@ -1,6 +1,6 @@
 """Samples of machines elsewhere: an agent waits there, and a run asks it for each of them, by XML-RPC.
 
-There is no password, and samples are all that it gives: use a network that nobody else is in.
+There is no password, and it gives samples only. Use a private network.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
             self.register_function(functools.partial(self._ask, method), method)
 
     def _ask(self, method: str, patterns: str) -> str:
-        """What a sampler says, as text: numbers of XML-RPC have 32 bits."""
+        """Return the answer of a sampler as text: numbers of XML-RPC have 32 bits."""
         with self._lock:
             if patterns not in self._samplers:
                 self._samplers = {patterns: Sampler(patterns=json.loads(patterns))}

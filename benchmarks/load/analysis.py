@@ -1,4 +1,4 @@
-"""What the records of a run say. It reads files only, so it can be done again, later on, and elsewhere.
+"""Figures from the records of a run. It reads files only, so it can be done again, later on, and elsewhere.
 
 Warm-up and tail are cut as the benchmark warp cuts them: what counts is the time from when every user has finished an
 operation until the first one starts its last.
@@ -111,7 +111,7 @@ def read(directory: Path) -> Run:
     errors: dict[str, int] = {}
     try:
         plan = plans.from_dict(summary["plan"])
-        rows = numpy.fromiter(_rows(directory, summary["workers"], doubts, errors), _ROW).view(Operations)
+        rows = numpy.fromiter(_rows(directory, summary["workers"], doubts, errors), _ROW).view(type=Operations)
     except (KeyError, TypeError, PlanError, records.RecordError) as error:
         raise RunError(f"{directory}: {error}") from error
     if not len(rows):
@@ -182,7 +182,8 @@ def window(operations: Operations) -> Window:
 def begun_within(operations: Operations, part: Window) -> Operations:
     """The operations whose start counts, or in an open loop the moment at which they were due."""
     begin = operations.begin
-    return operations[(begin >= part.begin) & (begin <= part.end if operations.open else begin < part.end)]
+    chosen = (begin >= part.begin) & (begin <= part.end if operations.open else begin < part.end)
+    return operations[chosen].view(type=Operations)
 
 
 def within(operations: Operations, part: Window) -> tuple[float, float]:

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """What was limited on purpose, and what the load was.
+    """Limits that were set on purpose, and the load.
 
     :param processors: of the servers together: a quota, or the cores that they are pinned to; 0: no limit
     :param how: the limit is set, in words
@@ -55,7 +55,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What was found."""
+    """The resource that is the limit, and the use of the others."""
 
     #: the share that is the limit, None if no resource is
     limit: Share | None
@@ -93,7 +93,7 @@ def find(usage: Usage, figures: dict[str, Any], limits: Limits) -> Bottleneck:
 
 
 def _shares(usage: Usage, figures: dict[str, Any], limits: Limits) -> Iterator[Share]:
-    """What each resource was used; that which explains others before them."""
+    """Yield how much of each resource was used, causes before their effects."""
     generator = figures.get("generator_cpu", 0.0)
     # It is one thread, and what counts is whether it had time left in nearly all seconds.
     words = f"its busiest worker used {generator:.2f} of its one processor"

@@ -1,4 +1,4 @@
-"""What objects hold: known to whoever reads them, without being stored anywhere else, at any size.
+"""The content of objects: each reader can compute it, so it is stored nowhere else, at any size.
 
 All objects of a plan are cut from one block of about a MiB that repeats itself; each begins at another place of it.
 To compare what was read with it costs far less than to hash it, so every byte of every operation is checked.
@@ -13,7 +13,7 @@ from benchmarks.load.selectors import mixed
 
 #: Bytes of a block of random bytes: a prime, so that no two places of an object that are powers of 2 apart look alike.
 BLOCK = 1_048_573
-#: Bytes of a piece that is written at a time.
+#: Bytes of a piece that is written at once.
 PIECE = 256 << 10
 #: How a problem begins if what arrived is not what was written.
 WRONG = "wrong data"
@@ -122,7 +122,7 @@ class Check:
         self.seen += len(data)
 
     def problem(self) -> str:
-        """What was wrong, when all has been added; empty if nothing was."""
+        """Return what was wrong, when all has been added; empty if nothing was."""
         if self.seen != self._size != UNKNOWN_SIZE:
             return f"{WRONG}: {self.seen} bytes instead of {self._size}"
         return "" if self._wrong is None else f"{WRONG} in the piece from byte {self._wrong} on"

@@ -43,7 +43,7 @@ Reader = Callable[[str], Any]
 
 
 def _no_effect(text: str) -> Any:
-    """What nothing here depends on; it is read with a notice."""
+    """Return a value on which nothing here depends; it is read with a notice."""
     return text
 
 
@@ -126,7 +126,7 @@ _OBJECTS: Mapping[str, Reader] = {
     "containers": _numbers, "objects": _numbers, "cprefix": str, "csuffix": str, "oprefix": str, "osuffix": str,
     "sizes": str, "content": _one_of("", "random"), "chunked": _one_of("", "false"), "name": str, **_ANYWHERE,
 }  # fmt: skip
-#: What has a ``config`` -> its keys.
+#: Kind of a ``config`` -> its keys.
 CONFIGS: Mapping[str, Mapping[str, Reader]] = {
     **dict.fromkeys(("read", "write", "delete"), _OBJECTS),
     **dict.fromkeys(("init", "dispose"), {**_OBJECTS, "objects": str}),
@@ -150,7 +150,7 @@ CONFIGS: Mapping[str, Mapping[str, Reader]] = {
         "tenant_name": str, "domain": str, "service": _no_effect, "region": _no_effect, **_ANYWHERE,
     },
 }  # fmt: skip
-#: What has a ``config`` -> the keys that it needs.
+#: Kind of a ``config`` -> the keys that it needs.
 NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("read", "delete", "cleanup"), ("containers", "objects")),
     **dict.fromkeys(("write", "prepare"), ("containers", "objects", "sizes")),
@@ -308,7 +308,8 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
         raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
     protocol, server, patience = _server(storage, auth)
     runtime, rampup, total = (values.get(key, 0) for key in ("runtime", "rampup", "totalOps"))
-    seconds, names = LONGEST, ()
+    seconds = LONGEST
+    names: tuple[str, ...] = ()
     try:
         if kind == "normal":
             operations = _operations(element, config)

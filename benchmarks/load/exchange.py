@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import Any
 
-#: Bytes that are read at a time, into the same memory: as many as are still in the processor's cache when they are
+#: Bytes that are read at once, into the same memory: as many as are still in the processor's cache when they are
 #: compared. What the load takes of the processors, and of their cache, the service does not have.
 READ_SIZE = 256 << 10
 #: Bytes of an error's text that are read, to be recorded.
@@ -21,7 +21,7 @@ ERROR_BYTES = 500
 
 
 class Exchange:
-    """What happened: times of :func:`time.perf_counter`, None for what was not reached."""
+    """The course of a request: times of :func:`time.perf_counter`, None for what was not reached."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -125,7 +125,7 @@ class Connection:
             self._buffer = memoryview(bytearray(READ_SIZE))
         buffer = self._buffer
         failed = answer.status >= 400
-        # Until the buffer is full: of chunked content readinto1() would give one chunk at a time.
+        # Until the buffer is full: of chunked content readinto1() would give one chunk per call.
         while count := answer.readinto(buffer):
             if failed:
                 found.text += bytes(buffer[: min(count, ERROR_BYTES - len(found.text))])

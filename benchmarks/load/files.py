@@ -1,4 +1,4 @@
-"""What plans, runs, workloads and samples have in common: JSON that names its format and version, and clocks."""
+"""Common parts of plans, runs, workloads and samples: JSON that names its format and version, and clocks."""
 
 import json
 import os

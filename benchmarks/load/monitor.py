@@ -1,6 +1,6 @@
-"""What machines and their server processes use while a load goes on: processors, memory, network, disk.
+"""Samples of what machines and their server processes use during a load: processors, memory, network, disk.
 
-A sample holds counters as they are, so that what was used between any two moments can be computed later on
+A sample holds raw counters, so that what was used between any two moments can be computed later on
 (:mod:`benchmarks.load.usage`). Samples go to a gzipped file, a line of JSON for each; the first one describes the
 machine. Those of machines elsewhere are taken by an agent there (:mod:`benchmarks.load.agent`).
 """
@@ -127,7 +127,7 @@ class Sampler:
 
 
 def title(process: psutil.Process) -> str:
-    """What a process is called: its program, or the script or module that an interpreter runs."""
+    """Return the name of a process: its program, or the script or module that an interpreter runs."""
     with contextlib.suppress(psutil.Error):
         words = process.cmdline()
         program = os.path.basename(words[0]) if words else process.name()

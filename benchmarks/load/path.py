@@ -9,7 +9,7 @@ import contextlib
 import socket
 import struct
 
-#: Bytes that are taken at a time, and seconds of the rate that may be sent at once after a pause.
+#: Bytes that are taken at once, and seconds of the rate that may be sent at once after a pause.
 PIECE = 64 << 10
 BURST = 0.05
 

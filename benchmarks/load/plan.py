@@ -1,4 +1,4 @@
-"""What is to be done: a load, as plain data that every worker understands, wherever it runs."""
+"""The plan of a load, as plain data that every worker understands, wherever it runs."""
 
 import dataclasses
 import json

@@ -1,7 +1,7 @@
 """Every operation of a worker, kept: a gzipped table with one line for each, written as they end.
 
 The file has the heading of the table and the operations in the order in which they ended. A worker sends what has ended
-every second, each time a whole member of the gzip file: so the file has all of that, even if the worker is killed.
+every second, each time a whole member of the gzip file. The file keeps all of that even if the worker is killed.
 """
 
 import csv
@@ -78,7 +78,7 @@ class Writer:
         self._table.writerow(f"{each:.6f}" if isinstance(each, float) else each for each in values)
 
     def piece(self) -> bytes:
-        """What has been added since the last piece."""
+        """Return what has been added since the last piece."""
         text = self._text.getvalue()
         self._text.seek(0)
         self._text.truncate()

@@ -1,5 +1,5 @@
-"""What a load or a workload says, in tables and as a result: bandwidth, throughput, success, response times, and what
-was used meanwhile, with the bottleneck. It reads files only, so it can be done again.
+"""Tables and results of loads and workloads: bandwidth, throughput, success, response times, and what was used
+meanwhile, with the bottleneck. It reads files only, so it can be done again.
 """
 
 import dataclasses
@@ -23,10 +23,10 @@ MIB = 1 << 20
 PLACES = ("server", "labels", "format", "version")
 #: Seconds that the start of an operation of an open loop may be late: a busy generator's own delay.
 LATE_SECONDS = 0.05
-#: Share of all cores that is used by who has no part in the load, from which the figures are doubted.
+#: Share of all cores that processes outside the load use, from which the figures are doubted.
 DISTURBED = 0.25
 
-#: What is said of a work of a workload in one figure each, and what of a run of a plan: name -> heading.
+#: Figures of a work of a workload, and of a run of a plan: name -> heading.
 COLUMNS = {
     "operations_per_second": "ops/s",
     "success_ratio": "success",
@@ -77,7 +77,7 @@ class Measured:
         return {**self.figures, "bottleneck": str(self.bottleneck) if self.bottleneck else ""}
 
     def details(self) -> dict[str, Any]:
-        """What was used, all of it, and what makes it doubtful."""
+        """Return all that was used, and what makes it doubtful."""
         used = self.usage.to_dict() if self.usage else None
         shares = self.bottleneck.to_dict() if self.bottleneck else None
         return {"usage": used, "shares": shares, "doubts": self.notes}
@@ -159,7 +159,7 @@ def measured(
 
 
 def figures(run: Run, part: Window | None = None, operations: Operations | None = None) -> dict[str, Any]:
-    """What a run says in one figure each: for a suite, whose rounds are whole runs.
+    """Return the figures of a run: for a suite, whose rounds are whole runs.
 
     ``seconds`` and ``bytes`` are of the part that counts; times are in milliseconds. ``verified`` is true if nothing
     that was read was wrong, and nothing is missing.
@@ -188,7 +188,7 @@ def figures(run: Run, part: Window | None = None, operations: Operations | None 
 
 
 def notes(run: Run, part: Window | None = None) -> list[str]:
-    """What makes a run doubtful, in words.
+    """Return what makes a run doubtful, in words.
 
     :param part: as for :func:`figures`
     """
@@ -216,7 +216,7 @@ def notes(run: Run, part: Window | None = None) -> list[str]:
 
 
 def disturbed(run: Run, used: Usage) -> list[str]:
-    """That others used much of the machines' processors, who are neither watched nor the load generator."""
+    """Return a note if processes that are neither watched nor the generator's used much of the processors."""
     generator = [share for worker in run.workers for _, share in worker.get("cpu", [])]
     # The mean of all their seconds, times how many workers there are.
     own = sum(generator) / len(generator) * len(run.workers) if generator else 0.0
@@ -228,7 +228,7 @@ def disturbed(run: Run, used: Usage) -> list[str]:
 
 
 def usage_figures(used: Usage) -> dict[str, float]:
-    """What was used, in one figure each: processors, MiB, MiB/s."""
+    """Return what was used, in one figure each: processors, MiB, MiB/s."""
     network = [sum(rates) for each in used.machines for name, rates in each.network.items()]
     disks = [read + written for each in used.machines for read, written, _ in each.disks.values()]
     return {
@@ -261,7 +261,7 @@ def _overview(found: Sequence[Found]) -> Table:
             resource = each.bottleneck.resource if each.bottleneck else EMPTY
             title = each.title if one.stages else f"{one.name}, {each.title}"
             made.rows.append([title, number(moved), *cells, *[resource] * limited])
-            # What is said of a run of a plan is the same for all kinds of operations.
+            # All kinds of operations of a run have the same notes.
             about = each.title if one.stages else one.name
             shown = [] if one.stages else [", ".join(f"{name} {value}" for name, value in parameters(each.run).items())]
             said.update(dict.fromkeys(f"{about}: {note}" for note in (*shown, *each.notes)))
@@ -279,7 +279,7 @@ def _cell(name: str, figure: float | None) -> str:
 
 
 def processes(each: Measured) -> Table:
-    """What every process and every core used while a work went on."""
+    """Return what every process and every core used while a work went on."""
     assert each.usage is not None
     made = Table(f"{each.title}: processes", ["", "CPU", "busiest thread", "memory MiB", "sent MiB/s",
                  "received MiB/s", "read MiB/s", "written MiB/s"], [])  # fmt: skip
@@ -327,7 +327,7 @@ def result(found: Sequence[Found]) -> Result:
 
 
 def parameters(run: Run) -> dict[str, Any]:
-    """What was done: all of the plan but where."""
+    """Return the parameters of a run: all of its plan but the places."""
     plan = {name: value for name, value in run.plan.to_dict().items() if name not in PLACES}
     shown = {"operations": "; ".join(map(_described, run.plan.operations)), "workers": len(run.workers)}
     return {**plan, **run.plan.labels, **shown}

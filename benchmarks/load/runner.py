@@ -225,7 +225,7 @@ def _only(chosen: Collection[str]) -> type[UsersDispatcher]:
             """A worker that comes later has no part in this run."""
 
         def remove_worker(self, worker_node: WorkerNode) -> None:
-            """Nobody does the work of one that is lost."""
+            """The work of one that is lost is not done by others."""
 
     return Dispatcher
 

@@ -44,7 +44,7 @@ def mixed(seed: int, index: int) -> int:
 
 
 class Selector(NamedTuple):
-    """What a text chooses from; :attr:`low` and :attr:`high` are among it."""
+    """The numbers that a text chooses from; :attr:`low` and :attr:`high` are among it."""
 
     #: c, u, r, s or h
     kind: str

@@ -1,6 +1,6 @@
-"""What was used in a part of a run: the samples of :mod:`benchmarks.load.monitor` at the time of the operations.
+"""Use of machines in a part of a run: the samples of :mod:`benchmarks.load.monitor` at the time of the operations.
 
-Counters are read in between two samples in proportion, so a part may begin and end anywhere. Clocks of other machines
+Counters are interpolated linearly between samples, so a part may begin and end anywhere. Clocks of other machines
 are put right by what the agent's clock was off.
 """
 
@@ -160,7 +160,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def of(samples: Sequence[Samples], begin: float, end: float) -> Usage:
-    """What was used on all machines; one whose samples end before, because its agent was lost, is a problem."""
+    """Return what was used on all machines; one whose samples end before, because its agent was lost, is a problem."""
     usage = Usage(end - begin)
     for each in samples:
         try:

@@ -21,7 +21,7 @@ UNREACHABLE = 0.1
 
 
 class Work:
-    """What the users of this process share: the operations that are left, and where each is recorded.
+    """State that the users of this process share: the operations that are left, and where each is recorded.
 
     :param plan: what all workers do together
     :param worker: number of this one among ``workers``
@@ -118,7 +118,7 @@ class StorageUser(locust.User):
         """Do it; what went wrong, whatever that was, is what is returned, and ``found`` has an end."""
         patience = self._work.plan.patience
         if late >= patience:
-            # Who asked would have gone away. The operation counts as failed, and those that follow catch up.
+            # A client would have gone away. The operation counts as failed, and those that follow catch up.
             found.end = found.start
             return f"not begun within {patience:g} s: no user was free"
         assert self._client is not None

@@ -1,4 +1,4 @@
-"""What a workload is: stages that follow each other, each with works that go on at the same time.
+"""A workload: stages that follow each other, each with works that go on at the same time.
 
 The words are COSBench's: ``init`` makes containers, ``prepare`` writes what ``main`` reads, ``cleanup`` deletes the
 objects and ``dispose`` the containers.

@@ -114,7 +114,7 @@ def _cut_off(found: Exchange) -> str:
 
 
 def failure(found: Exchange, *good: int) -> str:
-    """What the answer says if its status is none of these."""
+    """Return what the answer says if its status is none of these."""
     if found.status in good:
         return ""
     return f"status {found.status}: {found.text.decode('utf-8', 'replace')}".rstrip(": ")

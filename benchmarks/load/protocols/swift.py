@@ -33,7 +33,7 @@ class Login:
         self.renew("")
 
     def renew(self, refused: str) -> None:
-        """Get a new token, unless somebody else already has since ``refused`` was used. Raises :class:`Refused`."""
+        """Get a new token, unless another user has since ``refused`` was used. Raises :class:`Refused`."""
         with self._lock:
             if self.token == refused and "token" in self._plan.server:
                 if refused:
