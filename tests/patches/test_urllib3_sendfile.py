@@ -52,27 +52,6 @@ def path(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "file"
 
 
-@pytest.mark.parametrize("local", [True, False], ids=["mapped", "sendfile"])
-@pytest.mark.parametrize("size", SIZES[1:])
-def test_a_file(size: int, local: bool, path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As requests sends it; its ``Content-Length`` is what is left of the file."""
-    monkeypatch.setattr(file_sending, "is_local", lambda sock: local)
-    data = content(size + 7)
-    path.write_bytes(data)
-    for begin in (0, 7):
-        with recorder(size + 7 - begin) as server:
-
-            def send(begin: int = begin, url: str = server.url) -> Any:
-                with path.open("rb") as file:
-                    file.seek(begin)
-                    response = requests.put(url, data=file)
-                    return response.status_code, response.text, file.tell()
-
-            returned, arrived = compare(server, send)
-        assert returned == (200, "ok", size + 7)
-        assert [body for _, body in arrived] == [data[begin:]]
-
-
 OPENED: dict[str, Callable[[pathlib.Path], Any]] = {
     "buffered": lambda path: path.open("rb"),
     "small buffer": lambda path: path.open("rb", buffering=100),
@@ -238,43 +217,6 @@ def of_instance(server: Recorder) -> Any:
     return connection
 
 
-#: The connection, and why each of the patches leaves the body of a file to upstream's code, if it does.
-CONNECTIONS: dict[str, tuple[Callable[[Recorder, Any], Any], str | None, str | None]] = {
-    "as usual": (through(plainly), None, None),
-    "another send()": (through(lambda server: Talking("127.0.0.1", server.port)), "foreign", "foreign"),
-    "of the instance": (through(of_instance), "foreign", "foreign"),
-    "that prints": (through(printing), "foreign", "foreign"),
-    "with a size": (
-        through(lambda server: HTTPConnection("127.0.0.1", server.port, blocksize=40_000)), "configured", None,
-    ),
-    "with a time-out": (through(lambda server: HTTPConnection("127.0.0.1", server.port, timeout=60)), "timeout", None),
-    "not a number": (through(plainly, length="x"), "framing", "framing"),  # type: ignore[arg-type]
-    "short": (through(plainly, length=64 * KIB - 1), "small", "small"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", list(CONNECTIONS))
-def test_connections(name: str, path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    send, of_blocks, of_sendfile = CONNECTIONS[name]
-    path.write_bytes(content(MIB))
-
-    def run() -> Any:
-        with path.open("rb") as file:
-            found = outcome(lambda: send(server, file)), file.tell()
-        return found, capsys.readouterr().out.replace(str(server.port), "PORT")
-
-    with recorder(MIB) as server:
-        returned, arrived = compare(server, run)
-        assert returned[0] == (200, MIB)
-        assert [body for _, body in arrived] == [content(MIB)]
-        for patch, reason in ((BLOCKS, of_blocks), (SENDFILE, of_sendfile)):
-            with fastio.patched(patch, strict=True):
-                counters.reset()
-                run()
-                calls, _, fallbacks = counted(patch)
-                assert (calls, fallbacks) == ((0, {reason: 1}) if reason else (1, {}))
-
-
 def text(path: pathlib.Path) -> Any:
     return path.open(encoding="latin-1")
 
@@ -323,37 +265,54 @@ def swiftclients(body: Callable[[pathlib.Path], Any]) -> Callable[[pathlib.Path]
     return make
 
 
-#: A body of a MiB, and why each of the patches leaves it to upstream's code, if it does.
-BODIES: dict[str, tuple[Callable[[pathlib.Path], Any], str | None, str | None]] = {
-    "text": (text, "input", "input"),
-    "text in memory": (lambda path: io.StringIO(path.read_text("latin-1")), "input", "input"),
-    "strings": (lambda path: Strings(path.read_text("latin-1")), "input", "input"),
-    "unknown": (Unknown, "input", "input"),
-    "swiftclient's of a file": (swiftclients(lambda path: path.open("rb")), None, "input"),
-    "swiftclient's of what is unknown": (swiftclients(Unknown), "input", "input"),
-    "in memory": (lambda path: io.BytesIO(path.read_bytes()), None, "input"),
-    "a read() of its own": (patched_read, "input", "input"),
-    "pipe": (pipe, "input", "input"),
-}
+def opened(path: pathlib.Path) -> Any:
+    return path.open("rb")
 
 
-@pytest.mark.parametrize("name", list(BODIES))
-def test_bodies(name: str, path: pathlib.Path) -> None:
-    make, of_blocks, of_sendfile = BODIES[name]
+USUAL = through(plainly)
+#: A body of a MiB, what sends it, and why each of the patches leaves it to upstream's code, if it does.
+CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], Any], str | None, str | None]] = {
+    "as usual": (opened, USUAL, None, None),
+    "another send()": (opened, through(lambda server: Talking("127.0.0.1", server.port)), "foreign", "foreign"),
+    "a send() of the instance": (opened, through(of_instance), "foreign", "foreign"),
+    "printed": (opened, through(printing), "foreign", "foreign"),
+    "blocks of a chosen size": (
+        opened, through(lambda server: HTTPConnection("127.0.0.1", server.port, blocksize=40_000)), "configured", None,
+    ),
+    "a time-out": (
+        opened, through(lambda server: HTTPConnection("127.0.0.1", server.port, timeout=60)), "timeout", None,
+    ),
+    "a length that is no number": (opened, through(plainly, length="x"), "framing", "framing"),  # type: ignore[arg-type]
+    "a short length": (opened, through(plainly, length=64 * KIB - 1), "small", "small"),
+    "text": (text, USUAL, "input", "input"),
+    "text in memory": (lambda path: io.StringIO(path.read_text("latin-1")), USUAL, "input", "input"),
+    "strings": (lambda path: Strings(path.read_text("latin-1")), USUAL, "input", "input"),
+    "unknown": (Unknown, USUAL, "input", "input"),
+    "swiftclient's of a file": (swiftclients(opened), USUAL, None, "input"),
+    "swiftclient's of what is unknown": (swiftclients(Unknown), USUAL, "input", "input"),
+    "in memory": (lambda path: io.BytesIO(path.read_bytes()), USUAL, None, "input"),
+    "a read() of its own": (patched_read, USUAL, "input", "input"),
+    "pipe": (pipe, USUAL, "input", "input"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_what_each_patch_takes(name: str, path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make, send, of_blocks, of_sendfile = CASES[name]
     if name == "strings" and upstreams_block() == 8192:
         pytest.skip("the socket of http.client takes no text")
     path.write_bytes(b"0123456789abcdef" * (MIB // 16))
 
     def run() -> Any:
         body = make(path)
-        found = outcome(lambda: through(plainly)(server, body))
+        found = outcome(lambda: send(server, body)), outcome(lambda: body.tell())
         if hasattr(body, "close"):
             body.close()
-        return found
+        return *found, capsys.readouterr().out.replace(str(server.port), "PORT")
 
     with recorder(MIB) as server:
         returned, arrived = compare(server, run)
-        assert returned == 200
+        assert returned[0] == 200
         assert [body for _, body in arrived] == [path.read_bytes()]
         for patch, reason in ((BLOCKS, of_blocks), (SENDFILE, of_sendfile)):
             with fastio.patched(patch, strict=True):
