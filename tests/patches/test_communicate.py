@@ -20,7 +20,7 @@ from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import feed
 from tests.child import BIG, BROKEN_PIPE, OUTPUTS, PIPES, Gate, command, data, digest, dump, err, out
-from tests.conftest import MONKEY_PATCHED, every_settings
+from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
 from tests.io.conftest import refuse_nowait, refuse_proc
 from tests.outcome import ATTEMPTS, Call, as_upstream, observe, outcome, timed_out, until
@@ -34,36 +34,7 @@ LOOP_OF_MODULE = sys.version_info >= (3, 15)
 NEVER = 100
 
 
-@every_settings
-def test_every_byte_arrives_both_ways(patched: Any, sp: ModuleType) -> None:
-    payload = data(1, BIG)
-    popen = sp.Popen(command(err(2, 500_000, 4097), "echo", err(3, 100_000)), **PIPES)
-    stdout, stderr = popen.communicate(payload)
-    assert stdout == payload
-    assert stderr == data(2, 500_000) + data(3, 100_000)
-    assert popen.returncode == 0
-    assert popen.stdin.closed and popen.stdout.closed and popen.stderr.closed
-
-
 PAYLOAD = data(5, 200_002)
-INPUTS = {
-    "bytes": PAYLOAD,
-    "bytearray": bytearray(PAYLOAD),
-    "read-only view": memoryview(PAYLOAD),
-    "writable view": memoryview(bytearray(PAYLOAD)),
-    "part of a view": memoryview(b"xx" + PAYLOAD + b"yy")[2:-2],
-    "array of bytes": array.array("B", PAYLOAD),
-    "array of signed bytes": array.array("b", PAYLOAD),
-    "view of characters": memoryview(PAYLOAD).cast("c"),
-}
-
-
-@pytest.mark.parametrize("kind", INPUTS)
-def test_anything_bytes_like_is_input(patched: Any, sp: ModuleType, kind: str) -> None:
-    popen = sp.Popen(command("digest"), **PIPES)
-    assert popen.communicate(INPUTS[kind]) == (digest(PAYLOAD), b"")
-    assert popen._input is INPUTS[kind]
-    assert popen._input_offset == len(PAYLOAD)
 
 
 @pytest.mark.parametrize(
@@ -148,15 +119,6 @@ def test_only_a_pipe_that_nobody_reads_is_forgiven(sp: ModuleType, is_green: boo
         return caught.type, caught.value.errno, hasattr(popen, "_fileobj2output")
 
     assert as_upstream(go, counts={"exchanges": 1}) == (OSError, expected, where == "write")
-
-
-@pytest.mark.parametrize("end", ["exit:3", "kill:9"])
-@pytest.mark.parametrize("reads", [0, 100_000])
-def test_a_child_that_does_not_read_its_input(patched: Any, sp: ModuleType, reads: int, end: str) -> None:
-    popen = sp.Popen(command(f"in:{reads}", out(1, 1000), end), **PIPES)
-    assert popen.communicate(data(2, BIG)) == (data(1, 1000), b"")
-    assert popen.returncode == {"exit:3": 3, "kill:9": -9}[end]
-    assert popen.stdin.closed
 
 
 def test_a_child_that_closes_its_input_and_goes_on(patched: Any, sp: ModuleType) -> None:

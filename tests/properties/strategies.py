@@ -1,6 +1,9 @@
 """Settings of fastio and what children do, for Hypothesis."""
 
+import array
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -77,9 +80,9 @@ def children(draw: st.DrawFn, reads: bool = True, streams: tuple[str, ...] = ("o
 def inputs(draw: st.DrawFn) -> Any:
     """An input of bytes, in any of the types that hold some, or none."""
     payload = tile(draw(patterns), draw(st.sampled_from(SIZES)))
-    kind = draw(st.sampled_from([None, bytes, bytearray, memoryview, "slice"]))
-    if kind is None:
-        return None
-    if kind == "slice":
-        return memoryview(b"x" + payload + b"y")[1:-1]
-    return kind(payload)  # type: ignore[operator]
+    kinds: list[Callable[[bytes], Any]] = [
+        lambda data: None, bytes, bytearray, memoryview, lambda data: memoryview(bytearray(data)),
+        lambda data: memoryview(b"x" + data + b"y")[1:-1], lambda data: memoryview(data).cast("c"),
+        partial(array.array, "B"), partial(array.array, "b"),
+    ]  # fmt: skip
+    return draw(st.sampled_from(kinds))(payload)
