@@ -244,34 +244,7 @@ def test_strange_buffers_are_as_upstream_has_them(hub: Any, kind: str) -> None:
     as_upstream(of_real_sockets)
 
 
-def _times_out(one: Any, two: Any) -> None:
-    one.settimeout(0.01)
-    one.sendall(data(1, 8 * MIB))
-
-
-def _is_non_blocking(one: Any, two: Any) -> None:
-    one.setblocking(False)
-    one.sendall(data(1, 8 * MIB))
-
-
-def _peer_goes_away(one: Any, two: Any) -> None:
-    eventlet.spawn(two.close)
-    one.sendall(data(1, 8 * MIB))
-
-
-def _peer_has_gone(one: Any, two: Any) -> None:
-    two.close()
-    one.sendall(b"abc")
-
-
-def _is_closed(one: Any, two: Any) -> None:
-    one.close()
-    one.sendall(b"abc")
-
-
-def _is_shut_down(one: Any, two: Any) -> None:
-    one.shutdown(plain_socket.SHUT_WR)
-    one.sendall(b"abc")
+MUCH = data(1, 8 * MIB)
 
 
 def _is_obsolete(one: Any, two: Any) -> None:
@@ -280,16 +253,16 @@ def _is_obsolete(one: Any, two: Any) -> None:
         eventlet.sleep(0)
 
     eventlet.spawn(another_has_its_number)
-    one.sendall(data(1, 8 * MIB))
+    one.sendall(MUCH)
 
 
 def _is_killed(one: Any, two: Any) -> None:
     with eventlet.Timeout(0.01):
-        one.sendall(data(1, 8 * MIB))
+        one.sendall(MUCH)
 
 
 def _two_at_once(one: Any, two: Any) -> None:
-    first = eventlet.spawn(one.sendall, data(1, 8 * MIB))
+    first = eventlet.spawn(one.sendall, MUCH)
     eventlet.sleep(0)
     try:
         one.sendall(b"abc")
@@ -297,18 +270,26 @@ def _two_at_once(one: Any, two: Any) -> None:
         first.kill()
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        _times_out, _is_non_blocking, _peer_goes_away, _peer_has_gone, _is_closed, _is_shut_down, _is_obsolete,
-        _is_killed, _two_at_once,
-    ],
-)  # fmt: skip
-def test_errors_are_as_upstream_has_them(hub: Any, step: Callable[[Any, Any], None]) -> None:
+#: What is done with two connected sockets, the last of which is an error.
+STEPS: dict[str, Callable[[Any, Any], object]] = {
+    "it times out": lambda one, two: (one.settimeout(0.01), one.sendall(MUCH)),
+    "it is non-blocking": lambda one, two: (one.setblocking(False), one.sendall(MUCH)),
+    "the peer goes away": lambda one, two: (eventlet.spawn(two.close), one.sendall(MUCH)),
+    "the peer has gone": lambda one, two: (two.close(), one.sendall(b"abc")),
+    "it is closed": lambda one, two: (one.close(), one.sendall(b"abc")),
+    "it is shut down": lambda one, two: (one.shutdown(plain_socket.SHUT_WR), one.sendall(b"abc")),
+    "another file has its number": _is_obsolete,
+    "it is killed": _is_killed,
+    "two send at once": _two_at_once,
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_errors_are_as_upstream_has_them(hub: Any, step: str) -> None:
     def error() -> Any:
         one, two = socket.socketpair()
         try:
-            step(one, two)
+            STEPS[step](one, two)
         except BaseException as raised:
             # Not the message: the descriptor's number is in some.
             return type(raised), getattr(raised, "errno", None)

@@ -155,32 +155,21 @@ def test_a_child_that_is_reaped_while_it_is_waited_for(patched: Any, sp: ModuleT
         posix.waitpid(popen.pid, 0)
 
 
-@pytest.fixture
-def sigchld_ignored() -> Iterator[None]:
-    """Children are reaped by the kernel."""
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    yield
-    signal.signal(signal.SIGCHLD, before)
+def reap(*_: Any) -> None:
+    with contextlib.suppress(ChildProcessError):
+        posix.waitpid(-1, os.WNOHANG)
 
 
 @pytest.mark.parametrize("timeout", [None, NEVER])
 @pytest.mark.parametrize("step", ["sleep:0.3", "exit:3"])
-def test_sigchld_ignored(patched: Any, sp: ModuleType, sigchld_ignored: None, timeout: float | None, step: str) -> None:
-    popen = sp.Popen(command(step))
-    assert popen.wait(timeout) == 0
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, reap], ids=["ignored", "handled"])
+def test_a_child_that_sigchld_reaps(
+    patched: Any, sp: ModuleType, request: pytest.FixtureRequest, handler: Any, step: str, timeout: float | None
+) -> None:
+    before = signal.signal(signal.SIGCHLD, handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGCHLD, before))
+    assert sp.Popen(command(step)).wait(timeout) in ((0,) if handler is signal.SIG_IGN else (0, 3))
     assert sp.run(command(out(1, 100_000), err(2, 9)), capture_output=True).stdout == data(1, 100_000)
-
-
-def test_a_sigchld_handler_that_reaps(patched: Any, sp: ModuleType) -> None:
-    def reap(*_: Any) -> None:
-        with contextlib.suppress(ChildProcessError):
-            posix.waitpid(-1, os.WNOHANG)
-
-    before = signal.signal(signal.SIGCHLD, reap)
-    try:
-        assert sp.Popen(command("sleep:0.2", "exit:3")).wait(NEVER) in (0, 3)
-    finally:
-        signal.signal(signal.SIGCHLD, before)
 
 
 @pytest.fixture
