@@ -87,6 +87,8 @@ from fastio.io import libc
 from fastio.io.hashing import BackgroundHash
 from fastio.concurrency import offload
 from fastio.io import hashing, image_files
+from fastio.trace import recorder, spans
+recorder.start("trace")
 ident = native.module("_thread").get_ident
 main, elsewhere = ident(), 0
 
@@ -115,6 +117,8 @@ def work(number):
             stock.update(data)
             almost(_)
             file.write(data)
+            almost(_)
+            spans.Span("test.root").end()
     assert ours.hexdigest() == stock.hexdigest()
     fd = os.open(f"image-{number}", os.O_RDONLY)
     for start in range(0, 3_000_000, 300_000):
@@ -133,6 +137,9 @@ else:
     work(0)
 assert len(hashing.pool.workers) > 0
 assert len(offload._workers) > 0 or not green
+found = recorder.active
+recorder.stop()
+assert found.written == (40 if green else 10), found.lost
 print(elsewhere)
 """
 

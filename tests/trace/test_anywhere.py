@@ -124,43 +124,6 @@ def test_whatever_comes_while_it_records(run_python, tmp_path, how, mode):
     assert [names.count(f"test.{name}") for name in ("parent", "first", "second")] == [4, 12, 12]
 
 
-FINALIZERS = """
-ident = native.module("_thread").get_ident
-main, elsewhere, ended = ident(), 0, 0
-class Cycle:
-    def __init__(self):
-        self.me = self
-    def __del__(self):
-        global elsewhere, ended
-        ended += 1
-        elsewhere += ident() != main
-gc.freeze()
-gc.set_threshold(1)
-recorder.start(directory)
-def more():
-    # Whoever allocates next finds them.
-    gc.disable()
-    for _ in range(50):
-        Cycle()
-    gc.enable()
-    for _ in range(20):
-        record("test.root")
-    recorder.active.settle()
-    return recorder.active.written >= 400
-until(more)
-recorder.stop()
-assert ended
-print(elsewhere)
-"""
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_no_finalizer_runs_in_a_thread_of_ours(recording, tmp_path, mode):
-    """Those of a service that has a hub belong in the hub's thread."""
-    assert recording(FINALIZERS, mode) == "0\n"
-    assert len(traces.spans(tmp_path)) >= 400
-
-
 SLOW_DISK = """
 # The call that opens the file waits for a gate.
 gate = SimpleQueue()
