@@ -1,11 +1,16 @@
 """Waiting for a child without polling: a pidfd becomes readable when it exits (pidfd_open(2), Linux 5.3)."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastio.counters import Cause, Reason, Tally
+
+if TYPE_CHECKING:
+    from fastio.concurrency.waiting import Waiter
 
 #: Longer time-outs, in seconds, are left to upstream: poll counts milliseconds in 32 bits.
 _LONGEST = 2_000_000
@@ -17,7 +22,7 @@ def keeps(popen: Any, cls: type, method: str) -> bool:
     return method not in vars(popen) and getattr(type(popen), method, None) is getattr(cls, method)
 
 
-def until_exit(pid: int, waiter: Any, seconds: float | None) -> bool | Cause:
+def until_exit(pid: int, waiter: Waiter, seconds: float | None) -> bool | Cause:
     """Wait until the child ``pid`` has exited; False if that takes more than ``seconds``.
 
     A reason where there is nothing to wait for in this way: the child has exited, is not ours or was
@@ -34,8 +39,7 @@ def until_exit(pid: int, waiter: Any, seconds: float | None) -> bool | Cause:
     try:
         # The number may have been another file's a moment ago.
         waiter.opened(pidfd)
-        found: bool = waiter.readable(pidfd, seconds)
-        return found
+        return waiter.readable(pidfd, seconds)
     finally:
         os.close(pidfd)
 
@@ -43,7 +47,7 @@ def until_exit(pid: int, waiter: Any, seconds: float | None) -> bool | Cause:
 def wait(
     popen: Any,
     timeout: float | None,
-    waiter: Any,
+    waiter: Waiter,
     wrapped: Callable[[float | None], Any],
     expired: type[Exception],
     counts: Tally,
