@@ -86,7 +86,7 @@ def test_two_hosts(serve: Callable[..., Service], tmp_path: Path, wrong: int) ->
         return found if len(served) >= whole + OWN else None
 
     analysis = until(complete)
-    assert analysis.sound, analysis.problems
+    assert analysis.problems == []
     clocks = analysis.alignment.corrections
     (there,) = [each for name, each in clocks.items() if name.startswith("elsewhere")]
     (here,) = [each for name, each in clocks.items() if not name.startswith("elsewhere")]

@@ -37,11 +37,6 @@ class Analysis:
         """What could not be read, and what cannot be true."""
         return [*map(str, self.trace.problems), *self.impossible, *map(str, self.alignment.contradictions)]
 
-    @property
-    def sound(self) -> bool:
-        """Whether all files could be read, and nothing in them is impossible."""
-        return not self.problems
-
     def request(self, name: str) -> list[Request]:
         """The requests with this id, global id or id of a trace, or with this beginning of an id.
 

@@ -62,11 +62,6 @@ class Correction:
         """A time of the clock as ns since 1970 on the clock that all share."""
         return monotonic + self.wall + self.offset + round(self.drift * (monotonic - self.middle))
 
-    @property
-    def width(self) -> int | None:
-        """The width of the interval that the messages leave for the offset, in ns."""
-        return None if self.low is None or self.high is None else self.high - self.low
-
 
 @dataclass
 class Contradiction:
