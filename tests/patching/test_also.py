@@ -52,9 +52,10 @@ def test_naming_one_applies_it(name: str) -> None:
     before = attributes()
     with fastio.patched(name, strict=True):
         assert in_effect() == {name}
-        # Another call, without names, does not take it back.
-        fastio.patch(strict=True)
-        assert name in in_effect()
+        # Other calls, without names, do not take it back, nor does a setting that asked for it as well.
+        for also in ((), name, ()):
+            fastio.patch(strict=True, also=also)
+            assert name in in_effect()
         fastio.unpatch()
         # Once it was taken back the name is forgotten.
         fastio.patch(strict=True)
