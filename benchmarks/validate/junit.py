@@ -6,7 +6,6 @@ stock either, or is flaky, counts as skipped, with a message that says so.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from benchmarks.tools.upstream.compare import SEVERITY
@@ -22,21 +21,6 @@ _ERRORS = ("error", "hang", "crash")
 _PASSING = [outcome for outcome, severity in SEVERITY.items() if severity == 0]
 #: What XML 1.0 cannot hold, however it is written.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-@dataclass(frozen=True)
-class _Case:
-    classname: str
-    name: str
-    seconds: float = 0.0
-    #: ``failure``, ``error`` or ``skipped``; empty if it passes
-    kind: str = ""
-    message: str = ""
-    #: what kind of failure or error it is
-    type: str = ""
-    detail: str = ""
-    #: for people
-    out: str = ""
 
 
 def xml(outcome: Outcome) -> str:
@@ -61,13 +45,13 @@ def xml(outcome: Outcome) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _tests(compared: Compared) -> Iterator[_Case]:
+def _tests(compared: Compared) -> Iterator[ElementTree.Element]:
     comparison = compared.comparison
     if comparison.unavailable:
-        yield _Case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
+        yield _case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
     for fault in comparison.faults:
         first = fault.partition("\n")[0]
-        yield _Case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
+        yield _case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
     judged = {each.test: each for each in comparison.differences}
     ran = comparison.patched.tests if comparison.patched is not None else {}
     for test in dict.fromkeys([*ran, *judged]):
@@ -83,7 +67,7 @@ def _tests(compared: Compared) -> Iterator[_Case]:
             kind, message = "skipped", now.detail
         elif now.outcome not in _PASSING:
             kind, message = "skipped", f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
-        yield _Case(*_named(test, compared.name), now.seconds, kind, message, type, detail)
+        yield _case(*_named(test, compared.name), now.seconds, kind, message, type, detail)
 
 
 def _named(test: str, suite: str) -> tuple[str, str]:
@@ -92,7 +76,7 @@ def _named(test: str, suite: str) -> tuple[str, str]:
     return (classname, test[len(classname) + 1 :]) if classname else (suite, test)
 
 
-def _benchmark(outcome: Outcome, row: Row) -> _Case:
+def _benchmark(outcome: Outcome, row: Row) -> ElementTree.Element:
     assert outcome.benchmarks is not None
     runs = outcome.benchmarks.case(row.case).variants[f"{row.mode}-{row.variant}"].runs
     seconds = sum(run.get("seconds", 0.0) for run in runs)
@@ -100,38 +84,48 @@ def _benchmark(outcome: Outcome, row: Row) -> _Case:
     out = f"{figures}{row}\n"
     if row.failure:
         kind, word = ("failure", "slower") if row.better else ("error", "skipped" if row.skipped else "fails")
-        return _Case(row.case, row.mode, seconds, kind, str(row), word, out)
+        return _case(row.case, row.mode, seconds, kind, str(row), word, out)
     if row.figure is None:
-        return _Case(row.case, row.mode, seconds, "skipped", row.verdict, out=out)
-    return _Case(row.case, row.mode, seconds, out=out)
+        return _case(row.case, row.mode, seconds, "skipped", row.verdict, out=out)
+    return _case(row.case, row.mode, seconds, out=out)
 
 
-def _suite(name: str, cases: list[_Case], started: str, properties: dict[str, str]) -> ElementTree.Element:
+def _case(
+    classname: str, name: str, seconds: float = 0.0, kind: str = "", message: str = "", type: str = "",
+    detail: str = "", out: str = "",
+) -> ElementTree.Element:  # fmt: skip
+    """A test case.
+
+    :param kind: ``failure``, ``error`` or ``skipped``; empty if it passes
+    :param type: what kind of failure or error it is
+    :param out: for people
+    """
+    case = ElementTree.Element("testcase", classname=_clean(classname), name=_clean(name), time=f"{seconds:.3f}")
+    if kind:
+        ended = ElementTree.SubElement(case, kind, {"message": _clean(message), **({"type": type} if type else {})})
+        ended.text = _clean(detail) or None
+    if out:
+        ElementTree.SubElement(case, "system-out").text = _clean(out)
+    return case
+
+
+def _suite(
+    name: str, cases: list[ElementTree.Element], started: str, properties: dict[str, str]
+) -> ElementTree.Element:  # fmt: skip
     # JUnit's time has no zone.
     element = ElementTree.Element("testsuite", {"name": name, **_counts(cases), "timestamp": started[:19]})
     kept = ElementTree.SubElement(element, "properties")
     for key, value in properties.items():
         ElementTree.SubElement(kept, "property", name=key, value=_clean(value))
-    for case in cases:
-        made = ElementTree.SubElement(
-            element, "testcase", classname=_clean(case.classname), name=_clean(case.name), time=f"{case.seconds:.3f}"
-        )
-        if case.kind == "skipped":
-            ElementTree.SubElement(made, "skipped", message=_clean(case.message))
-        elif case.kind:
-            ElementTree.SubElement(
-                made, case.kind, message=_clean(case.message), type=case.type
-            ).text = _clean(case.detail)  # fmt: skip
-        if case.out:
-            ElementTree.SubElement(made, "system-out").text = _clean(case.out)
+    element.extend(cases)
     return element
 
 
-def _counts(cases: list[_Case]) -> dict[str, str]:
-    kinds = [case.kind for case in cases]
+def _counts(cases: list[ElementTree.Element]) -> dict[str, str]:
+    kinds = [each.tag for case in cases for each in case]
     return {
         "tests": str(len(cases)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error")),
-        "skipped": str(kinds.count("skipped")), "time": f"{sum(case.seconds for case in cases):.3f}",
+        "skipped": str(kinds.count("skipped")), "time": f"{sum(float(case.attrib['time']) for case in cases):.3f}",
     }  # fmt: skip
 
 
