@@ -39,12 +39,6 @@ BROKEN = (
         suite=SERVER, tests=("EveryByte.test_a_part_of_an_image",),
     ),
     Broken(
-        "gives the start of an image for any part",
-        LOCATION, "                        loc['url'], backend, offset=offset,\n",
-        "                        loc['url'], backend,\n",
-        suite=SERVER, tests=("EveryByte.test_a_part_of_an_image",),
-    ),
-    Broken(
         "says that an image without data is missing",
         DATA, "raise webob.exc.HTTPNoContent(explanation=e.msg)", "raise webob.exc.HTTPNotFound(explanation=e.msg)",
         suite=SERVER, tests=("Refusals.test_an_image_without_data",),

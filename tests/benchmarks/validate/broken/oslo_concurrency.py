@@ -30,12 +30,6 @@ BROKEN = (
         suite=NATIVE, tests=("Execute.test_text",),
     ),
     Broken(
-        "takes output for Latin-1",
-        PROCESSUTILS, "(decoding cannot fail)\n                stdout = os.fsdecode(_stdout)",
-        "(decoding cannot fail)\n                stdout = _stdout.decode('latin-1')",
-        suite=NATIVE, tests=("Execute.test_text",),
-    ),
-    Broken(
         "looks at the first of the allowed exit codes only",
         PROCESSUTILS, "_returncode not in check_exit_code:", "_returncode != next(iter(check_exit_code)):",
         suite=NATIVE, tests=("Execute.test_exit_status_and_what_was_said",),
