@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 def _list() -> int:
     for name in (*BACKENDS, *SERVICES):
         kind = backend(name)
-        print(f"{name:11}{kind.available() or 'ready'}")
+        print(f"{name:11}{kind().why_not() or 'ready'}")
         if kind.parameters:
             shown = ", ".join(f"{parameter}={default}" for parameter, default in kind.parameters.items())
             print(f"{'':11}parameters: {shown}")

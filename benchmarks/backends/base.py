@@ -104,16 +104,11 @@ class Backend:
 
     # What a backend's module says.
 
-    @classmethod
-    def available(cls) -> str | None:
-        """None if it can be started here, else what is missing and the line that installs it."""
-        missing = [name for name in cls.modules if importlib.util.find_spec(name) is None]
-        missing += [name for name in cls.programs if find_program(name) is None]
-        return f"{cls.name}: {', '.join(missing)} not installed; install with: {cls.install}" if missing else None
-
     def why_not(self) -> str:
-        """Why it cannot be started here with its parameters; empty if it can."""
-        return self.available() or ""
+        """What it lacks here, with its parameters, and the line that installs it; empty if it can be started."""
+        missing = [name for name in self.modules if importlib.util.find_spec(name) is None]
+        missing += [name for name in self.programs if find_program(name) is None]
+        return f"{self.name}: {', '.join(missing)} not installed; install with: {self.install}" if missing else ""
 
     def launch(self) -> None:
         """Write the configuration, :meth:`spawn` the servers, wait until they answer."""
@@ -171,25 +166,24 @@ class Backend:
         return self
 
     def stop(self, keep_logs: bool = False) -> None:
-        """End its processes and remove its directory, all but the ``logs`` in it if they are to be kept and not empty.
+        """End its processes and remove its directory; logs that are not empty stay beside it if they are to be kept.
 
         Returns when both have happened. Nothing happens if it does not run.
         """
         directory, self._directory = self._directory, None
         if directory is None:
             return
-        keep_logs = keep_logs and any(path.stat().st_size for path in (directory / "logs").glob("*.log"))
+        logs = directory / "logs"
+        if keep_logs and any(path.stat().st_size for path in logs.glob("*.log")):
+            logs.rename(_kept(directory))
         try:
             if self._keeper is not None:
-                if keep_logs:
-                    with contextlib.suppress(BackendError):
-                        self._ask({"keep": "logs"})
                 self._end_keeper()
         finally:
             self._servers.clear()
             while self._ports:
                 self._ports.pop().close()
-            keeper.remove(directory, "logs" if keep_logs else "")
+            shutil.rmtree(directory, ignore_errors=True)
 
     def __enter__(self) -> Any:
         return self.start()
@@ -213,16 +207,6 @@ class Backend:
         """The processes of the servers, workers included."""
         return [] if self._keeper is None else descendants(self._keeper.pid)
 
-    def cpu_seconds(self) -> float:
-        """User and system time of the servers so far, of children that they have waited for as well."""
-        ticks = 0
-        for pid in self.pids():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-                # utime, stime, cutime, cstime of proc(5), counted from the state, which follows the name.
-                ticks += sum(int(field) for field in stat.rpartition(")")[2].split()[11:15])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
     def check(self) -> None:
         """Raise :class:`BackendError`, with the logs, if one of its servers is no more."""
         ended = self._ended()
@@ -239,14 +223,10 @@ class Backend:
 
     def spawn(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> int:
         """Start a server, whose output goes to the log ``name``; returns its process id."""
-        answer = self._ask(
-            {
-                "command": [str(part) for part in command],
-                "environment": server_environment(environment),
-                "directory": str(self.directory),
-                "log": str(self.logs / f"{name}.log"),
-            }
-        )
+        answer = self._ask({
+            "command": [str(part) for part in command], "environment": server_environment(environment),
+            "directory": str(self.directory), "log": str(self.logs / f"{name}.log"),
+        })  # fmt: skip
         if "error" in answer:
             raise BackendError(f"{command[0]} cannot be run: {answer['error']}")
         self._servers[name] = answer["pid"]
@@ -356,10 +336,15 @@ class Backend:
     def _log_tails(self, lines: int = 15) -> str:
         text = ""
         for path in sorted(self.logs.glob("*.log")):
-            text = text or f"\nLogs: {self.logs}"
+            text = text or f"\nLogs: {_kept(self.directory)}"
             tail = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
             text += "".join([f"\n--- {path.name}", *(f"\n{line}" for line in tail)])
         return text
+
+
+def _kept(directory: Path) -> Path:
+    """Where the logs of a backend that has failed are."""
+    return directory.with_name(f"{directory.name}-logs")
 
 
 def server_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

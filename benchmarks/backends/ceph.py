@@ -69,17 +69,15 @@ class Ceph(Backend):
     #: ``size``: bytes of memory that the OSD has room for
     parameters = {"size": 4 << 30}
 
-    @classmethod
-    def available(cls) -> str | None:
-        missing = super().available()
-        if missing:
+    def why_not(self) -> str:
+        if missing := super().why_not():
             return missing
         for name in ("rados", "rbd"):
             if name not in sys.modules and importlib.util.find_spec(name) is None and not _library(name).exists():
                 built = ", ".join(path.name for path in DEBIAN_MODULES.glob(f"{name}.*.so"))
                 reason = f"is built for another Python ({built})" if built else "is not installed"
                 return f"ceph: python3-{name} {reason}; install with: {INSTALL}  (and use Debian's Python version)"
-        return None
+        return ""
 
     def launch(self) -> None:
         fsid, osd = str(uuid.uuid4()), str(uuid.uuid4())

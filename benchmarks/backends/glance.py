@@ -71,18 +71,6 @@ print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
 """
 
 
-#: Of nginx, in front of it: it takes the whole body of a request first, into a file, and asks glance only then.
-BUFFERING = """\
-listen {listen}:{port};
-        client_max_body_size 0;
-        location / {{
-            proxy_pass http://{host}:{upstream};
-            proxy_http_version 1.1;
-            proxy_request_buffering on;
-        }}
-"""
-
-
 class Glance(Backend):
     """One glance-api, and nginx in front of it if HTTPS is asked for, or that it is proxied."""
 
@@ -113,23 +101,15 @@ class Glance(Backend):
     #: the process that was started
     pid: int
 
-    @classmethod
-    def available(cls) -> str | None:
-        environment = ENVIRONMENTS[cls.environment]
-        reason = environment.missing()
-        if reason:
-            return f"{cls.name}: {reason}"
-        return cls._lacking(environment.variable, environment.python()) or None
-
-    @classmethod
-    def _lacking(cls, setting: str, python: str) -> str:
-        """Which program is not beside the interpreter of a setting; empty if all are there."""
-        lacking = [name for name in cls.own_programs if not os.access(_beside(python, name), os.X_OK)]
-        return f"{cls.name}: beside {setting}={python} there is no {lacking[0]}" if lacking else ""
-
     def why_not(self) -> str:
-        python = self.chosen["python"]
-        return self._lacking("python", python) if python else super().why_not()
+        environment = ENVIRONMENTS[self.environment]
+        setting, python = "python", self.chosen["python"]
+        if not python:
+            if reason := environment.missing():
+                return f"{self.name}: {reason}"
+            setting, python = environment.variable, environment.python()
+        lacking = [name for name in self.own_programs if not os.access(_beside(python, name), os.X_OK)]
+        return f"{self.name}: beside {setting}={python} there is no {lacking[0]}" if lacking else ""
 
     def python(self) -> Path:
         """The interpreter that it runs in."""
@@ -204,10 +184,11 @@ class Glance(Backend):
         self.start_again()
         if self.runs_fastio and "fastio: " not in (self.logs / "glance-api.log").read_text():
             raise BackendError("glance-api runs, but its log has no summary of fastio")
-        if self.chosen["tls"]:
-            self._tls_port, _ = nginx.start_tls(self, self.http_port, SCHEMA, self.chosen["host"])
-        if self.chosen["proxied"]:
-            self._start_proxy()
+        self._proxy_port, self._certificate = self.http_port, ""
+        if self.chosen["tls"] or self.chosen["proxied"]:
+            self._proxy_port, self._certificate = nginx.start_proxy(
+                self, self.http_port, SCHEMA, self.chosen["host"], tls=bool(self.chosen["tls"])
+            )
 
     def start_again(self) -> None:
         """Start glance-api, in the same directory and at the same address, and wait until it answers."""
@@ -219,7 +200,7 @@ class Glance(Backend):
 
     def details(self) -> dict[str, Any]:
         found = {
-            "url": f"http://{self.chosen['host']}:{self._proxy_port if self.chosen['proxied'] else self.http_port}",
+            "url": f"http://{self.chosen['host']}:{self.http_port if self.chosen['tls'] else self._proxy_port}",
             "images": str(self.images),
             "stores": [str(self.directory / name) for name in self.stores],
             "python": str(self.python()),
@@ -228,8 +209,8 @@ class Glance(Backend):
             "trace": str(self.traces) if self.traced else "",
         }
         if self.chosen["tls"]:
-            found["https_url"] = f"https://{self.chosen['host']}:{self._tls_port}"
-            found["certificate"] = str(self.directory / "certificate.pem")
+            found["https_url"] = f"https://{self.chosen['host']}:{self._proxy_port}"
+            found["certificate"] = self._certificate
         return found
 
     def command(self) -> list[str]:
@@ -310,13 +291,6 @@ class Glance(Backend):
 
     def _listens_at(self) -> str:
         return HOST if self.chosen["host"] == HOST else "0.0.0.0"
-
-    def _start_proxy(self) -> None:
-        self._proxy_port = self.port()
-        nginx.start(self, BUFFERING.format(
-            listen=self._listens_at(), port=self._proxy_port, host=HOST, upstream=self.http_port,
-        ))  # fmt: skip
-        self.wait(lambda: http_status(self._proxy_port, SCHEMA) in (200, 401), "nginx")
 
 
 class Glance32(Glance):

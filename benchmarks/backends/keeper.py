@@ -4,11 +4,10 @@
 line on its standard output::
 
     {"command": [...], "environment": {...}, "directory": "...", "log": "..."}   ->  {"pid": 123} or {"error": "..."}
-    {"keep": "logs"}                                                             ->  {}
 
 The end of its input, which is also what the kernel sends when the starter is killed, ends all descendants: SIGTERM,
 then SIGKILL after :data:`GRACE` seconds. The keeper is their subreaper (prctl(2)), so daemons that fork away are
-among them. Last it removes ``DIRECTORY``, all but what ``keep`` names in it.
+among them. Last it removes ``DIRECTORY``.
 
 It is a script of the standard library, run in isolation, so that it starts fast and on any Python.
 """
@@ -96,21 +95,6 @@ def _end_all() -> None:
         time.sleep(0.01)
 
 
-def remove(directory: str | os.PathLike[str], keep: str = "") -> None:
-    """Remove a directory, all but the entry ``keep`` in it, if it is given; what is gone already is as good."""
-    if not keep:
-        shutil.rmtree(directory, ignore_errors=True)
-        return
-    with contextlib.suppress(FileNotFoundError):
-        for entry in os.scandir(directory):
-            if entry.name == keep:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                os.unlink(entry.path)
-
-
 def main(directory: str) -> None:
     # It was made not to block if the starter is monkey patched by eventlet.
     os.set_blocking(0, True)
@@ -119,19 +103,12 @@ def main(directory: str) -> None:
         signal.signal(ignored, lambda *_: None)
     signal.signal(signal.SIGCHLD, _reap)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    keep = ""
     try:
         for line in sys.stdin:
-            request = json.loads(line)
-            if "keep" in request:
-                keep = request["keep"]
-                answer = {}
-            else:
-                answer = _spawn(request)
-            print(json.dumps(answer), flush=True)
+            print(json.dumps(_spawn(json.loads(line))), flush=True)
     finally:
         _end_all()
-        remove(directory, keep)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -70,13 +70,9 @@ class Network(Backend):
             raise BackendError(f"network: delay={self.chosen['delay']} is not a number of milliseconds from 0 to 10000")
         self._holders: dict[str, int] = {}
 
-    @classmethod
-    def available(cls) -> str | None:
-        reason = super().available() or _refusal("")
-        return reason or _refusal("tbf rate 1Gbit burst 1mb latency 50ms")
-
     def why_not(self) -> str:
-        return super().why_not() or (_refusal("netem delay 10ms") if self.chosen["delay"] else "")
+        disciplines = ["", "tbf rate 1Gbit burst 1mb latency 50ms", *["netem delay 10ms"] * bool(self.chosen["delay"])]
+        return super().why_not() or next(filter(None, map(_refusal, disciplines)), "")
 
     @property
     def hosts(self) -> list[str]:

@@ -3,7 +3,6 @@
 import http.client
 import os
 import ssl
-from pathlib import Path
 
 from benchmarks.backends.base import HOST, Backend
 
@@ -26,21 +25,22 @@ http {{
 """
 
 #: Of one in front of another server.
-_TLS = """\
-listen {address}:{port} ssl;
-        ssl_certificate {certificate};
-        ssl_certificate_key {key};
+_PROXY = """\
+listen {address}:{port}{tls};
         client_max_body_size 0;
         location / {{
             proxy_pass http://{host}:{upstream};
             proxy_http_version 1.1;
-            proxy_request_buffering off;
-            proxy_max_temp_file_size 0;
-            proxy_buffer_size 64k;
-            proxy_buffers 8 256k;
-            proxy_busy_buffers_size 512k;
+            proxy_request_buffering {buffering};
+            {more}
         }}
 """
+#: How one with HTTPS hands on what comes.
+_STREAMING = """\
+proxy_max_temp_file_size 0;
+            proxy_buffer_size 64k;
+            proxy_buffers 8 256k;
+            proxy_busy_buffers_size 512k;"""
 
 
 def start(backend: Backend, server: str, workers: int = 1) -> None:
@@ -65,23 +65,34 @@ def start(backend: Backend, server: str, workers: int = 1) -> None:
     backend.spawn("nginx", [backend.find("nginx", INSTALL), "-p", str(directory), "-e", "stderr", "-c", str(conf)])
 
 
-def start_tls(backend: Backend, upstream: int, path: str, address: str = HOST) -> tuple[int, Path]:
-    """Start one that speaks HTTPS in front of a server of this host, and wait until it answers.
+def start_proxy(backend: Backend, upstream: int, path: str, address: str = HOST, tls: bool = True) -> tuple[int, str]:
+    """Start one in front of a server of this host, and wait until it answers.
 
     :param upstream: the server's port
     :param path: what the server answers
     :param address: where it listens
-    :return: its port, and its certificate
+    :param tls: HTTPS, and bodies are handed on as they come; else HTTP, and the whole body of a request is taken first,
+        into a file
+    :return: its port, and the file of its certificate
     """
     port = backend.port()
-    certificate, key = backend.make_certificate(address)
-    start(backend, _TLS.format(
-        address=address, port=port, certificate=certificate, key=key, host=HOST, upstream=upstream
+    certificate, listen, context = "", "", None
+    if tls:
+        path_of_it, key = backend.make_certificate(address)
+        certificate = str(path_of_it)
+        listen = f" ssl; ssl_certificate {certificate}; ssl_certificate_key {key}"
+        context = ssl.create_default_context(cafile=certificate)
+    start(backend, _PROXY.format(
+        address=address, port=port, tls=listen, host=HOST, upstream=upstream, buffering="off" if tls else "on",
+        more=_STREAMING if tls else "",
     ))  # fmt: skip
-    context = ssl.create_default_context(cafile=str(certificate))
 
     def answers() -> bool:
-        connection = http.client.HTTPSConnection(address, port, timeout=10, context=context)
+        connection = (
+            http.client.HTTPSConnection(address, port, timeout=10, context=context)
+            if tls
+            else http.client.HTTPConnection(address, port, timeout=10)
+        )
         try:
             connection.request("GET", path)
             # nginx itself says 502 while it does not reach the server.

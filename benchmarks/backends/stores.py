@@ -117,49 +117,38 @@ class Store:
 
 @contextlib.contextmanager
 def opened(access: Mapping[str, Any], identifier: str | None = None, **options: Any) -> Iterator[Store]:
-    """The store of one backend; see :func:`opened_all`.
+    """The store of a running backend.
 
+    Nothing of it is left in glance_store and in the global configuration afterwards. Blocks may be nested, with
+    different identifiers; the store of the outermost one is the default.
+
+    :param access: :meth:`benchmarks.backends.base.Backend.access`
     :param identifier: of the store in ``enabled_backends``; the backend's name by default
     :param options: glance_store options of its group, these win over the backend's
     """
-    identifier = identifier or access["backend"]
-    merged = {**access, "options": {**access["options"], **options}}
-    with opened_all({identifier: merged}) as stores:
-        yield stores[identifier]
-
-
-@contextlib.contextmanager
-def opened_all(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Store]]:
-    """Stores for several running backends at once, the first of them the default one.
-
-    Nothing of it is left in glance_store and in the global configuration afterwards. Blocks may be nested, with
-    different identifiers.
-
-    :param accesses: store identifier -> :meth:`benchmarks.backends.base.Backend.access`
-    """
     from glance_store import location
 
-    with contextlib.ExitStack() as stack:
-        for access in accesses.values():
-            stack.enter_context(backend(access["backend"]).in_client(access))
-        conf = stack.enter_context(configured(accesses))
-        stack.callback(_forget, location.SCHEME_TO_CLS_BACKEND_MAP, list(accesses))
+    identifier = identifier or access["backend"]
+    kind = backend(access["backend"])
+    options = {**access["options"], **options}
+    with kind.in_client(access), configured(identifier, access["driver"], options) as conf:
         import glance_store
 
-        glance_store.create_multi_stores(conf)
-        known = {name for stores in location.SCHEME_TO_CLS_BACKEND_MAP.values() for name in stores}
-        missing = [name for name in accesses if name not in known]
-        if missing:
-            # create_multi_stores() logs why and goes on.
-            raise RuntimeError(f"glance_store could not set up {', '.join(missing)}; its log says why")
-        for name, access in accesses.items():
-            backend(access["backend"]).after_stores(access, name)
-        yield {name: Store(name, access) for name, access in accesses.items()}
+        try:
+            glance_store.create_multi_stores(conf)
+            if not any(identifier in stores for stores in location.SCHEME_TO_CLS_BACKEND_MAP.values()):
+                # create_multi_stores() logs why and goes on.
+                raise RuntimeError(f"glance_store could not set up {identifier}; its log says why")
+            kind.after_stores(access, identifier)
+            yield Store(identifier, {**access, "options": options})
+        finally:
+            for stores in location.SCHEME_TO_CLS_BACKEND_MAP.values():
+                stores.pop(identifier, None)
 
 
 @contextlib.contextmanager
-def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
-    """oslo.config's global ``CONF`` with the stores in ``enabled_backends`` and the options of their groups."""
+def configured(identifier: str, driver: str, options: Mapping[str, Any]) -> Iterator[Any]:
+    """oslo.config's global ``CONF`` with the store in ``enabled_backends`` and the options of its group."""
     import glance_store
     from oslo_config import cfg
 
@@ -169,10 +158,8 @@ def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
         conf.register_opt(cfg.DictOpt("enabled_backends", default={}))
     # Where glance has registered the option, it is None unless it is set.
     before = dict(conf.enabled_backends or {})
-    clash = [name for name in accesses if name in before]
-    if clash:
-        raise RuntimeError(f"store {clash[0]!r} is configured already")
-    enabled = {name: access["driver"] for name, access in accesses.items()}
+    if identifier in before:
+        raise RuntimeError(f"store {identifier!r} is configured already")
     with contextlib.ExitStack() as stack:
         # Callbacks run in reverse: the options go first.
         if new:
@@ -180,19 +167,18 @@ def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
             stack.callback(conf.clear_override, "enabled_backends")
         else:
             stack.callback(conf.set_override, "enabled_backends", before)
-        conf.set_override("enabled_backends", {**before, **enabled})
+        conf.set_override("enabled_backends", {**before, identifier: driver})
         glance_store.register_store_opts(conf)
-        for name, access in accesses.items():
-            if access["driver"] == "sheepdog":
-                from fastio.drivers import sheepdog
+        if driver == "sheepdog":
+            from fastio.drivers import sheepdog
 
-                # The store itself registers them, but here they are set before.
-                conf.register_opts(sheepdog._OPTIONS, group=name)
-            for option, value in access["options"].items():
-                conf.set_override(option, value, group=name)
-                stack.callback(_clear_override, conf, option, name)
+            # The store itself registers them, but here they are set before.
+            conf.register_opts(sheepdog._OPTIONS, group=identifier)
+        for option, value in options.items():
+            conf.set_override(option, value, group=identifier)
+            stack.callback(_clear_override, conf, option, identifier)
         if not before:
-            conf.set_override("default_backend", next(iter(accesses)), group="glance_store")
+            conf.set_override("default_backend", identifier, group="glance_store")
             stack.callback(conf.clear_override, "default_backend", group="glance_store")
         yield conf
 
@@ -203,9 +189,9 @@ def _clear_override(conf: Any, option: str, group: str) -> None:
     conf._get_opt_info(option, group).pop("location", None)
 
 
-def snippet(access: Mapping[str, Any], identifier: str | None = None) -> str:
+def snippet(access: Mapping[str, Any]) -> str:
     """The part of glance-api.conf that lets glance use the backend."""
-    identifier = identifier or access["backend"]
+    identifier = access["backend"]
     lines = [
         "[DEFAULT]", f"enabled_backends = {identifier}:{access['driver']}", "",
         "[glance_store]", f"default_backend = {identifier}", "", f"[{identifier}]",
@@ -214,9 +200,3 @@ def snippet(access: Mapping[str, Any], identifier: str | None = None) -> str:
         # An option that may be given several times has one line for each.
         lines += [f"{name} = {each}" for each in (value if isinstance(value, list) else [value])]
     return "\n".join(lines)
-
-
-def _forget(schemes: dict[str, dict[str, Any]], identifiers: list[str]) -> None:
-    for stores in schemes.values():
-        for identifier in identifiers:
-            stores.pop(identifier, None)

@@ -137,13 +137,12 @@ class Swift(Backend):
     }
     choices = {"fastio": ON_OFF}
 
-    @classmethod
-    def available(cls) -> str | None:
+    def why_not(self) -> str:
         if _program("swift-proxy-server") is None:
             where = os.environ.get(VARIABLE)
             where = f"{VARIABLE}={where} has no bin/swift-proxy-server" if where else "OpenStack Swift is not installed"
             return f"swift: {where}; install it with: {EXTRA}  (or: pip install swift)"
-        return None
+        return ""
 
     def launch(self) -> None:
         fast = self.chosen["fastio"] == "on"
@@ -181,8 +180,8 @@ class Swift(Backend):
         self._patched = {name: _patched(port) for name, port in ports.items()} if fast else {}
         self._tls: dict[str, str] = {}
         if self.chosen["tls"]:
-            port, certificate = nginx.start_tls(self, self._port, "/healthcheck")
-            self._tls = {"https_url": f"https://{HOST}:{port}", "certificate": str(certificate)}
+            port, certificate = nginx.start_proxy(self, self._port, "/healthcheck")
+            self._tls = {"https_url": f"https://{HOST}:{port}", "certificate": certificate}
 
     def options(self) -> dict[str, Any]:
         return {

@@ -21,7 +21,7 @@ def missing(name: str, reason: str) -> NoReturn:
 
 def usable(name: str) -> type[Backend]:
     """The class of a backend that can be started here; else see :func:`missing`."""
-    reason = backend(name).available()
+    reason = backend(name)().why_not()
     if reason:
         missing(name, reason)
     return backend(name)

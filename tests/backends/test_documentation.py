@@ -36,7 +36,7 @@ def test_ci_runs_the_environment():
 
 
 def test_the_glance_of_ones_own():
-    """test_glance.py runs the command; tox.ini names the same interpreter."""
+    """tox.ini names the same interpreter."""
     (line,) = [line.strip() for line in PAGE if line.strip().startswith("export BENCHMARK_GLANCE")]
     variable, _, python = line.removeprefix("export ").partition("=")
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,9 +15,6 @@ from benchmarks.backends.base import BackendError, Unavailable
 from benchmarks.backends.network import SERVER, Network
 from tests.backends.conftest import alive
 from tests.backends.required import missing
-from tests.eventually import until
-
-ROOT = Path(__file__).parent.parent.parent
 
 #: More than the kernel keeps for a connection, and no multiple of what goes over a link at a time.
 SIZE = 3_000_001
@@ -44,7 +40,7 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60) as co
 @pytest.fixture
 def possible() -> None:
     """The test is skipped where no network can be made, which only trying tells."""
-    reason = Network.available()
+    reason = Network().why_not()
     if reason:
         missing(Network.name, reason)
 
@@ -129,36 +125,16 @@ def own_links() -> set[str]:
 
 @real
 def test_nothing_is_left(tmp_path: Path) -> None:
+    """A network is of processes, which test_backends.py ends in every way; of them each is in a namespace."""
     before = own_links()
-    with pytest.raises(ZeroDivisionError), Network(tmp_path, clients=3) as network:
-        pids = network.pids()
-        assert len(pids) == 5 and own_links() == before
+    with Network(tmp_path, clients=3) as network:
         # Of a machine, too, that has something to do.
-        pids.append(network.spawn("busy", network.command("client-1", ["sleep", "1000"])))
-        raise ZeroDivisionError
+        network.spawn("busy", network.command("client-1", ["sleep", "1000"]))
+        pids = network.pids()
+        assert len(pids) == 6 and own_links() == before
     assert not any(map(alive, pids)) and list(tmp_path.iterdir()) == []
     with pytest.raises(BackendError, match="there is no 'server'; there are none"):
         network.namespace(SERVER)
-
-
-@real
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
-def test_a_network_ends_with_who_made_it(tmp_path: Path, number: int) -> None:
-    program = f"""
-import sys, time
-from benchmarks.backends.network import Network
-with Network({str(tmp_path)!r}) as network:
-    print(*network.pids(), flush=True)
-    time.sleep(1000)
-"""
-    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        pids = [int(each) for each in process.stdout.readline().split()]
-        assert len(pids) == 3 and all(map(alive, pids))
-        process.send_signal(number)
-        process.wait(60)
-    until(lambda: not any(map(alive, pids)), "the namespaces' end")
-    until(lambda: not list(tmp_path.iterdir()), "the directory's end")
 
 
 @real
@@ -201,18 +177,18 @@ def test_a_delay_needs_netem(tmp_path: Path) -> None:
         assert "tbf" in on(delayed, "switch", "tc", "qdisc", "show", "dev", "port0")
 
 
-def test_the_commands_of_a_link() -> None:
-    assert networks._shaped("eth0", "", 0, 0) == []
-    assert networks._shaped("eth0", "10Gbit", 1.25e9, 0) == [
-        "tc qdisc add dev eth0 root tbf rate 10Gbit burst 1250000b latency 50ms"
-    ]
-    assert networks._shaped("eth0", "8Mbit", 1e6, 0) == [
-        "tc qdisc add dev eth0 root tbf rate 8Mbit burst 131072b latency 50ms"
-    ]
-    assert networks._shaped("eth0", "1Gbit", 1.25e8, 10) == [
-        "tc qdisc add dev eth0 root netem delay 10ms rate 1Gbit limit 100000"
-    ]
-    assert networks._shaped("eth0", "", 0, 0.5) == ["tc qdisc add dev eth0 root netem delay 0.5ms limit 100000"]
+@pytest.mark.parametrize(
+    ("link", "commands"),
+    [
+        (("", 0, 0), []),
+        (("10Gbit", 1.25e9, 0), ["tc qdisc add dev eth0 root tbf rate 10Gbit burst 1250000b latency 50ms"]),
+        (("8Mbit", 1e6, 0), ["tc qdisc add dev eth0 root tbf rate 8Mbit burst 131072b latency 50ms"]),
+        (("1Gbit", 1.25e8, 10), ["tc qdisc add dev eth0 root netem delay 10ms rate 1Gbit limit 100000"]),
+        (("", 0, 0.5), ["tc qdisc add dev eth0 root netem delay 0.5ms limit 100000"]),
+    ],
+)
+def test_the_commands_of_a_link(link, commands) -> None:
+    assert networks._shaped("eth0", *link) == commands
 
 
 #: A program that stands for one of a machine that lacks something, and what is then said.
@@ -240,6 +216,6 @@ def test_what_is_missing_is_told(tmp_path: Path, monkeypatch, name: str) -> None
 
 def test_a_missing_program_is_told(monkeypatch) -> None:
     monkeypatch.setattr("benchmarks.backends.base.find_program", lambda name, *_: None)
-    assert Network.available() == (
+    assert Network().why_not() == (
         "network: ip, tc, unshare, nsenter not installed; install with: apt-get install iproute2 util-linux"
     )

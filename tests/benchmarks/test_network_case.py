@@ -40,7 +40,7 @@ def test_a_link_that_is_full_is_the_limit() -> None:
 def test_workers_on_other_machines_share_a_load(tmp_path: Path) -> None:
     if importlib.util.find_spec("locust") is None:
         pytest.skip("needs the extra 'load'")
-    if reason := Network.available() or LogServer.available():
+    if reason := Network().why_not() or LogServer().why_not():
         missing(Network.name, reason)
     plan = Plan("logs", {}, (Operation("read", count=10),), users=4, total=40, size=100_003)
     (tmp_path / plan.container).mkdir()

@@ -25,6 +25,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 import psutil
 
 from benchmarks.harness import results
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import cosbench, protocols, report, stages
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.schedule import Schedule, Step
@@ -248,8 +249,8 @@ def test_a_server_that_dies(tmp_path) -> None:
     def kill() -> None:
         until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
         # The load generator needs a moment to start. The server writes no log of its requests: they take CPU time.
-        before = server.cpu_seconds()
-        until(lambda: server.cpu_seconds() > before + 0.1, "requests")
+        before = server_cpu_seconds(server.pids())
+        until(lambda: server_cpu_seconds(server.pids()) > before + 0.1, "requests")
         time.sleep(0.5)
         killed.append(time.time())
         for pid in server.pids():

@@ -550,7 +550,7 @@ def settle(service: Service) -> None:
 
 @pytest.fixture(scope="module")
 def swift_server() -> Iterator[Swift | str]:
-    reason = backend("swift").available()
+    reason = backend("swift")().why_not()
     if reason:
         yield reason
         return

@@ -20,8 +20,7 @@ import pytest
 
 import fastio
 from benchmarks.backends import nginx
-from benchmarks.backends.base import HOST, ROOT, http_status
-from benchmarks.backends.glance import BUFFERING
+from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
 from benchmarks.suites.glance.slow import Temporary
@@ -279,9 +278,7 @@ def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
     service, image = sending.service, sending.api.create()
     port = service.http_port
     if way == "nginx":
-        port = service.port()
-        nginx.start(service, BUFFERING.format(listen=HOST, port=port, host=HOST, upstream=service.http_port))
-        service.wait(lambda: http_status(port, "/v2/schemas/image") == 200, "nginx")
+        port, _ = nginx.start_proxy(service, service.http_port, "/v2/schemas/image", tls=False)
     client = Api(port, timeout=100)
     with client.started_upload(image, part(DATA[:MIB], chunked), None if chunked else len(DATA)) as sock:
         # There is one worker, with one thread, and it was this client that came first.

@@ -39,7 +39,7 @@ BINARY = {"Content-Type": "application/octet-stream"}
 
 @pytest.fixture(scope="module")
 def swift() -> Iterator[Swift]:
-    reason = backend("swift").available()
+    reason = backend("swift")().why_not()
     if reason:
         missing("swift", reason)
     with backend("swift")() as running:

@@ -103,7 +103,7 @@ def opened_dog(access: dict[str, Any], identifier: str, **options: Any) -> Itera
     from benchmarks.backends import stores
 
     access = {**access, "options": options}
-    with stores.configured({identifier: access}) as conf:
+    with stores.configured(identifier, access["driver"], options) as conf:
         glance_store.create_multi_stores(conf)
         yield stores.Store(identifier, access)
     location.SCHEME_TO_CLS_BACKEND_MAP["sheepdog"].pop(identifier)

@@ -139,7 +139,7 @@ class Files(StoreCase):
         self.assertNothingLeft(once)
 
 
-@unittest.skipIf(Http.available(), Http.available() or "")
+@unittest.skipIf(Http().why_not(), Http().why_not())
 class HttpImages(StoreCase):
     backend = Http
 
