@@ -15,14 +15,16 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.backends import nginx
+from benchmarks.backends import glance_logs, nginx
 from benchmarks.backends.base import HOST, ON_OFF, ROOT, Backend, BackendError, http_status
 from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.backends.keeper import descendants
 from benchmarks.harness.worker import cache_directory
 
 #: Options of glance-api.conf by group.
@@ -71,8 +73,13 @@ print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
 """
 
 
-class Glance(Backend):
-    """One glance-api, and nginx in front of it if HTTPS is asked for, or that it is proxied."""
+class Service(Backend):
+    """One glance-api, and nginx in front of it if HTTPS is asked for, or that it is proxied.
+
+    :param command: makes the command line that starts it, instead of its own
+    :param config: options by group that are added to glance-api.conf, or replace those in it
+    :param environment: of the server, besides its own
+    """
 
     driver = ""
     #: of :data:`benchmarks.backends.glance_environments.ENVIRONMENTS`
@@ -100,6 +107,20 @@ class Glance(Backend):
     http_port: int
     #: the process that was started
     pid: int
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        command: Callable[[Any], list[str]] | None = None,
+        config: Configuration | None = None,
+        environment: Mapping[str, str] | None = None,
+        **parameters: int | str,
+    ) -> None:
+        super().__init__(directory, **parameters)
+        self._own_command = command
+        self._config = config or {}
+        self._own_environment = environment or {}
 
     def why_not(self) -> str:
         environment = ENVIRONMENTS[self.environment]
@@ -179,7 +200,7 @@ class Glance(Backend):
         for name in (*self.stores, "etc", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self.http_port = self.port()
-        self.configure(self.configuration())
+        self.reconfigure(self._config)
         shutil.copyfile(self._database(), self.directory / "glance.sqlite")
         self.start_again()
         if self.runs_fastio and "fastio: " not in (self.logs / "glance-api.log").read_text():
@@ -192,7 +213,8 @@ class Glance(Backend):
 
     def start_again(self) -> None:
         """Start glance-api, in the same directory and at the same address, and wait until it answers."""
-        self.pid = self.spawn("glance-api", self.command(), self.variables())
+        command = self._own_command(self) if self._own_command else self.command()
+        self.pid = self.spawn("glance-api", command, self.variables())
         # 401: it asks for a token, with the flavor keystone.
         self.wait(lambda: http_status(self.http_port, SCHEMA) in (200, 401), "glance-api")
         # One of the workers has answered.
@@ -230,6 +252,9 @@ class Glance(Backend):
             **({"FASTIO_DISABLED": disabled} if disabled and self.runs_fastio else {}),
             **({"FASTIO_ALSO": self.chosen["also"]} if self.chosen["also"] and self.chosen["fastio"] == "on" else {}),
             **({"FASTIO_TRACE": str(self.traces)} if self.traced else {}),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONWARNINGS": "ignore",
+            **self._own_environment,
         }
 
     def site(self) -> str:
@@ -238,7 +263,7 @@ class Glance(Backend):
         return " ".join(name for name in wanted if wanted[name])
 
     def configuration(self) -> Configuration:
-        """What glance-api.conf has at its start."""
+        """What glance-api.conf has, besides what is given to this one."""
         chunk = {"filesystem_store_chunk_size": self.chosen["chunk_size"]} if self.chosen["chunk_size"] else {}
         places = {
             name: {"filesystem_store_datadir": self.directory / name} for name in ("staging", "tasks", *self.stores)
@@ -253,6 +278,7 @@ class Glance(Backend):
                 "image_size_cap": 1 << 40,
                 "image_cache_dir": self.cache,
                 "worker_self_reference_url": f"http://{HOST}:{self.http_port}",
+                **glance_logs.OPTIONS,
             },
             "database": {"connection": f"sqlite:///{self.directory / 'glance.sqlite'}?timeout=60"},
             "glance_store": {"default_backend": "images"},
@@ -266,12 +292,30 @@ class Glance(Backend):
             "oslo_concurrency": {"lock_path": self.directory / "locks"},
         }
 
-    def configure(self, configuration: Configuration) -> None:
-        """Write glance-api.conf anew."""
+    def reconfigure(self, config: Configuration) -> None:
+        """Write glance-api.conf anew, with ``config`` instead of the options that it has been given."""
+        self._config = config
         parser = configparser.RawConfigParser(delimiters=("=",))
-        parser.read_dict(configuration)
+        parser.read_dict(self.configuration())
+        parser.read_dict(config)
         with open(self.etc / "glance-api.conf", "w", encoding="utf-8") as file:
             parser.write(file)
+
+    def workers(self) -> list[int]:
+        """The processes beneath the first one, or that one if there are none."""
+        return descendants(self.pid) or [self.pid]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process that was started."""
+        os.kill(self.pid, number)
+
+    def expect_end(self) -> None:
+        """Forget that the process should run: the test ends it."""
+        self._servers.clear()
+
+    def log(self) -> str:
+        """Everything that the service has written so far."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self.logs.glob("*.log")))
 
     def _database(self) -> Path:
         """An empty database of this glance. Its migrations take longer than the server's start, so it is kept."""
@@ -293,7 +337,7 @@ class Glance(Backend):
         return HOST if self.chosen["host"] == HOST else "0.0.0.0"
 
 
-class Glance32(Glance):
+class Glance32(Service):
     """Release 32 with its own eventlet server."""
 
     name = "glance-32"
@@ -308,7 +352,7 @@ class Glance32(Glance):
         return [str(self.python()), "-m", "fastio", "run", "--", *command]
 
 
-class Glance33(Glance):
+class Glance33(Service):
     """Release 33, which has no server of its own, under uWSGI: processes with native threads.
 
     The configuration is the documentation's (:data:`UWSGI`), which is the one that glance's own shows, but for the
@@ -321,7 +365,7 @@ class Glance33(Glance):
     name = "glance-33"
     environment = "glance33"
     own_programs = ("uwsgi", "glance-manage")
-    parameters = {**Glance.parameters, "threads": 28, "listen": 100, "post_buffering": 0}
+    parameters = {**Service.parameters, "threads": 28, "listen": 100, "post_buffering": 0}
 
     def variables(self) -> dict[str, str]:
         # uWSGI has no option for the place of its temporary files.
@@ -350,6 +394,12 @@ class Glance33(Glance):
         with open(self.etc / "uwsgi.ini", "w", encoding="utf-8") as file:
             parser.write(file)
         return [self.program("uwsgi"), "--ini", str(self.etc / "uwsgi.ini")]
+
+
+#: by the names of their backends
+RELEASES: dict[str, type[Service]] = {each.name: each for each in (Glance32, Glance33)}
+#: what a test runs both with and without -> the parameter ``fastio``
+KINDS = {"stock": "off", "patched": "on"}
 
 
 def _beside(python: str | Path, name: str) -> Path:

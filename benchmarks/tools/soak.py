@@ -34,9 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import BackendError
-from benchmarks.backends.glance import AS_SHIPPED
+from benchmarks.backends.glance import AS_SHIPPED, RELEASES, Service
 from benchmarks.backends.glance_api import ELSEWHERE, Api
-from benchmarks.backends.glance_service import RELEASES, Service
 from benchmarks.harness.slow_clients import Clients, Plan
 from fastio import terminal
 from fastio.arguments import Parser

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tests.green_ssl  # noqa: F401
-from benchmarks.backends.glance_service import Service
+from benchmarks.backends.glance import Service
 from tests.conftest import with_services
 from tests.glance.usable import usable
 

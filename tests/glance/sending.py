@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import ROOT
-from benchmarks.backends.glance import SITE, Configuration
+from benchmarks.backends.glance import KINDS, SITE, Configuration, Service
 from benchmarks.backends.glance_api import Api
-from benchmarks.backends.glance_service import KINDS, Service, merged
 from tests.eventually import until
 from tests.glance import counting
 from tests.glance.usable import usable
@@ -80,7 +79,7 @@ def start_sending(
     :param options: of the service
     """
     own: Configuration = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release)().paste(), directory)}}
-    config = merged(own, config or {})
+    config = {**own, **{group: {**own.get(group, {}), **more} for group, more in (config or {}).items()}}
     environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{SITE}"}
     service = serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options)
     return Sending(service, source)
@@ -103,7 +102,7 @@ def start_giving(
     """
 
     def command(service: Any) -> list[str]:
-        found = super(Service, service).command()
+        found = service.command()
         file = service.etc / "uwsgi.ini"
         lines = [f"{name} = {value}" for name, value in (uwsgi or {}).items()]
         file.write_text("\n".join([file.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)]))

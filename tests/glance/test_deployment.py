@@ -16,9 +16,8 @@ import pytest
 import fastio
 from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST, ROOT, BackendError
-from benchmarks.backends.glance import SITE
+from benchmarks.backends.glance import SITE, Service
 from benchmarks.backends.glance_api import Api, sha512
-from benchmarks.backends.glance_service import Service
 from tests.backends.conftest import alive
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED

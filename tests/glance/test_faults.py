@@ -25,8 +25,8 @@ import pytest
 from benchmarks.backends import backend
 from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance import KINDS, RELEASES, Service
 from benchmarks.backends.glance_api import Answer, Api, reset_at_close, sha512
-from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from benchmarks.backends.swift import Swift
 from tests import fuse
 from tests.backends.required import missing

@@ -16,9 +16,8 @@ import pytest
 
 import fastio
 from benchmarks.backends.base import HOST, ROOT
-from benchmarks.backends.glance import CONFIRMED_IDENTITY, SITE
+from benchmarks.backends.glance import CONFIRMED_IDENTITY, KINDS, RELEASES, SITE, Service
 from benchmarks.backends.glance_api import Api
-from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from fastio.io.hashing import pool
 from fastio.io.hashing_once import SEGMENT
 from tests.glance import importing

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance import Service
 from benchmarks.backends.glance_api import ELSEWHERE, Api
-from benchmarks.backends.glance_service import Service
 from tests.eventually import until
 from tests.glance.sending import Sending, open_images, start_sending
 

@@ -21,8 +21,8 @@ import pytest
 import fastio
 from benchmarks.backends import nginx
 from benchmarks.backends.base import ROOT
+from benchmarks.backends.glance import Service
 from benchmarks.backends.glance_api import Api, sha512
-from benchmarks.backends.glance_service import Service
 from benchmarks.suites.glance.slow import Temporary
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import fastio
+from benchmarks.backends.glance import Service
 from benchmarks.backends.glance_api import Api, sha512
-from benchmarks.backends.glance_service import Service
 
 MIB = 1 << 20
 

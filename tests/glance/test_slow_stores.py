@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks.backends import glance_logs as logs
-from benchmarks.backends.glance_service import Service
+from benchmarks.backends.glance import Service
 from tests.backends import required
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until

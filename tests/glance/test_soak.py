@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.backends.glance_service import RELEASES, Service
+from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.tools import soak as tool
 from benchmarks.tools.soak import GROWTH, SLACK, SLOW_CLIENTS, Sample, Soak
 from tests.conftest import MONKEY_PATCHED

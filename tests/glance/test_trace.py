@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.backends.glance_api import Api
-from benchmarks.backends.glance_service import RELEASES, Service
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.sending import start_sending

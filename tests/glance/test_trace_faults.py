@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.backends import backend
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.backends.glance_api import Api
-from benchmarks.backends.glance_service import RELEASES, Service
 from benchmarks.backends.swift import Swift
 from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.requests import ABORTED, FAILED, Request

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backends.base import HOST, ROOT
+from benchmarks.backends.glance import Service
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_environments import ENVIRONMENTS
-from benchmarks.backends.glance_service import Service
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 

@@ -1,6 +1,6 @@
 """The releases of glance that can be started here."""
 
-from benchmarks.backends.glance_service import RELEASES, Service
+from benchmarks.backends.glance import RELEASES, Service
 from tests.backends.required import missing
 
 

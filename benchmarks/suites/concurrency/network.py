@@ -43,7 +43,7 @@ from benchmarks.load.plan import Plan
 from benchmarks.suites.concurrency import images
 
 #: Ways in which glance sends a file -> parameters of the backend.
-METHODS: Mapping[str, Mapping[str, str]] = {
+METHODS: Mapping[str, Mapping[str, Any]] = {
     "stock": {},
     "copying": {"fastio": "on", "disabled": "glance_sendfile"},
     "sendfile": {"fastio": "on"},
