@@ -48,15 +48,11 @@ class Environment:
     def missing(self) -> str:
         """Why there is no such environment here, and how to make one; empty if there is one."""
         python = self.python()
-        make = (
-            f"python -m benchmarks.backends.glance_environments DIRECTORY {self.name}, "
-            f"{self.variable}=DIRECTORY/{self.name}"
-        )
-        if not python:
-            return f"{self.variable} names no Python with {self.requirements[0]} ({make}/bin/python)"
-        if shutil.which(python) is None:
-            return f"{self.variable} is {python!r}: there is no such program ({make}/bin/python)"
-        return ""
+        if shutil.which(python):
+            return ""
+        found = f"is {python!r}: there is no such program" if python else f"names no Python with {self.requirements[0]}"
+        make = f"python -m benchmarks.backends.glance_environments DIRECTORY {self.name}"
+        return f"{self.variable} {found} ({make}, {self.variable}=DIRECTORY/{self.name}/bin/python)"
 
 
 ENVIRONMENTS = {
