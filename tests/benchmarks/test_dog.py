@@ -454,8 +454,8 @@ class TestHelpers:
         source.write_bytes(content)
         sheep.image("img", 3 * OBJECT)
 
-        def seconds(*commands):
-            return dog.time_pipeline(*(each.split() for each in commands), sheep.env(), 1 << 20)
+        def seconds(producer, consumer):
+            return dog.time_pipeline(producer.split(), consumer.split(), sheep.env(), 1 << 20)
 
         assert seconds(f"cat {source}", f"dog vdi write img 10 {len(content)}") > 0
         assert sheep.file("img").read_bytes()[10 : 10 + len(content)] == content
