@@ -172,7 +172,7 @@ class Soak:
         except ContentError as error:
             self.fault(f"{name}: {error}")
             return
-        except (OSError, RuntimeError, http.client.HTTPException) as error:
+        except (OSError, RuntimeError, ValueError, http.client.HTTPException) as error:
             if not (disturbed or self._disturbed or started < self._calm_since):
                 self.fault(f"{name}: {type(error).__name__}: {error}")
                 return
@@ -266,7 +266,7 @@ class Soak:
 
     def abort_download(self, chance: random.Random) -> None:
         with self._some_image(chance) as (image, data):
-            chance.choice(self._apis).abort_download(image, chance.randrange(len(data) + 1))
+            chance.choice(self._apis).abort_download(image, chance.randrange(len(data) or 1))
 
     def abort_upload(self, chance: random.Random) -> None:
         image = self._apis[0].create()
