@@ -72,16 +72,29 @@ def _pieces(program: programs.Program) -> list[list[str]]:
 
 @pytest.mark.parametrize("kind", ["native", "green"])
 def test_programs_are_of_all_kinds_and_leave_nothing_to_chance(kind: str) -> None:
-    made = generated(kind, 1000)
+    made = generated(kind, 2000)
     text = json.dumps(made)
     wanted = {
         "PIPE", "STDOUT", "DEVNULL", "file", "fifo", "child", "fileno", "alone", "bufsize", "encoding", "pipesize",
         "preexec", "start_new_session", "close_fds", "restore_signals", "communicate", "wait", "poll", "kill",
         "terminate", "signal", "select", "osread", "readline", "readinto", "read1", "iterate", "write", "flush",
-        "grandchild", "ignore", "onsignal", "timeout", "during", "interrupt", "array", "memoryview",
+        "grandchild", "ignore", "onsignal", "timeout", "during", "interrupt", "array", "memoryview", "raises", "reap",
+        "overrides", "deadline", "_communicate",
     }  # fmt: skip
     if kind == "green":
-        wanted |= {"within", "pipe", "readall", "seek", "truncate", "green"}
+        wanted |= {
+            "within",
+            "pipe",
+            "readall",
+            "seek",
+            "truncate",
+            "green",
+            "together",
+            "packets",
+            "hub",
+            "open",
+            "cut",
+        }
     assert {word for word in wanted if word not in text} == set()
     assert kind == "green" or all(map(programs.runs_natively, made))
     # An unbuffered read that waits has one piece to find.
@@ -145,6 +158,27 @@ def test_the_same_seed_makes_the_same_programs_and_makes_them_small(
     path = min((tmp_path / "failures").iterdir())
     (child,) = json.loads(path.read_text())["program"]["children"]
     assert child["steps"] == ["err:4095:78", "exit:0"]
+
+
+SHARED = pathlib.Path(sides.HERE, "seeds", "shared-file.json")
+
+
+@needs_eventlet
+def test_greenlets_that_share_a_file_find_a_write_that_yields(tmp_path: pathlib.Path) -> None:
+    whole, yields = finder(tmp_path, hub="epolls"), finder(tmp_path, hub="epolls", plant="yielding_file")
+    for each in (whole, yields):
+        each._groups = [group for group in GROUPS if str(group) == "epolls/monkey"]
+        each.replay([SHARED])
+    assert whole.failures == {} and set(yields.failures) == {"green, strict, together: value: turns -> turns"}
+
+
+@needs_eventlet
+def test_a_subclass_with_a_deadline_finds_a_wait_that_does_not_poll(tmp_path: pathlib.Path) -> None:
+    late = program(["sync"], {"overrides": ["deadline"]}, {"op": "await", "p": 0}, {"op": "wait"})
+    assert replay(tmp_path, late, hub="poll").failures == {}
+    assert set(replay(tmp_path, late, hub="poll", plant="wait_without_poll").failures) == {
+        "green, strict, wait: rescued: [] -> go"
+    }
 
 
 #: What shows a hub that is blocked.
@@ -226,8 +260,7 @@ EXPIRED = {"error": "TimeoutExpired", "others ran": True}
         (EXPIRED, {"value": 1}, {"error": "ValueError"}, None),
         (EXPIRED, {"value": 1}, {"error": "BrokenPipeError"}, None),
         (EXPIRED, {"error": "KeyError"}, {"error": "KeyError"}, None),
-        # … but not whether what comes of it has any sense.
-        (EXPIRED, {"value": 1}, {"error": "TypeError"}, "read: result: value -> TypeError"),
+        # … but not whether others run.
         (EXPIRED, EXPIRED, {**EXPIRED, "others ran": False}, "read: others ran: True -> False"),
         # All of it was sent: nothing may be different.
         ({"value": 1}, {"value": 1}, {"value": 2}, "read: value: int -> int"),
@@ -252,6 +285,14 @@ def test_the_size_of_a_pipe_counts_where_the_program_chose_it(popen: dict[str, A
     assert (found is not None) == differs
     found = compare.difference(made, outcome({"value": 1}, left=small), outcome({"value": 1}, left=large))
     assert (found is not None) == differs
+
+
+def test_what_stock_refuses_at_the_same_moment_has_no_defined_outcome() -> None:
+    refused = {"value": {"turns": [[{"value": 1}], [{"error": "RuntimeError"}]]}}
+    done = {"value": {"turns": [[{"value": 2}], [{"value": 2}]]}}
+    made = {"ops": [{"op": "together"}]}
+    assert compare.difference(made, outcome(refused), outcome(done)) is None
+    assert compare.difference(made, outcome(done), outcome(refused)) is not None
 
 
 def test_under_a_hub_it_is_chance_which_outputs_were_read_when_stdin_breaks() -> None:
@@ -280,25 +321,23 @@ def test_a_rule_explains_only_what_its_fix_is_for() -> None:
     made = program([], {"stdout": "PIPE"}, {"op": "communicate", "timeout": 0.06})
     stock = outcome({"value": None}, {"error": "TimeoutExpired", "caught": [], "output": None})
     patched = outcome({"value": None}, {"error": "TimeoutExpired", "caught": ["TimeoutExpired"], "output": None})
-    found = compare.difference(made, stock, patched)
-    assert found is not None
     fixes = frozenset(rules.RULES)
-    assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes)) == "fix_green_exceptions"
-    assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes - {"fix_green_exceptions"})) is None
-    patched["ops"][1]["output"] = {"bytes": [1]}
-    found = compare.difference(made, stock, patched)
-    assert found is not None
-    assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes)) is None
 
-
-def test_text_of_another_length_breaks_at_another_time() -> None:
-    made = program([], {"stdin": "PIPE", "encoding": "utf-16"}, {"op": "close", "f": "stdin"})
-    stock, patched = outcome({"value": None}, {"error": "BrokenPipeError"}), outcome({"value": None}, {"value": None})
-    for first, second in ((stock, patched), (patched, stock)):
-        found = compare.difference(made, first, second)
+    def explained(fixes: frozenset[str]) -> str | None:
+        found = compare.difference(made, stock, patched)
         assert found is not None
-        case = rules.Case(made, found, first, second, {}, frozenset(rules.RULES))
-        assert rules.explained(case) == "fix_green_encoding"
+        return rules.explained(made, found, stock, patched, fixes)
+
+    assert explained(fixes) == "fix_green_exceptions"
+    assert explained(fixes - {"fix_green_exceptions"}) is None
+    patched["ops"][1]["output"] = {"bytes": [1]}
+    assert explained(fixes) is None
+    made["children"][0]["popen"]["encoding"] = "utf-16"
+    assert explained(fixes) == "fix_green_encoding"
+    # A hang is never meant.
+    hang = {"hang": 1}
+    found = compare.difference(made, stock, hang)
+    assert found is not None and rules.explained(made, found, stock, hang, fixes) is None
 
 
 def test_every_rule_is_named_after_a_fix() -> None:

@@ -16,6 +16,7 @@ the file ``report.I``.
 ``onsignal:SIG:N``        exits with N at a signal
 ``flags``                 reports what it was started with: blocking streams, signals, session, open descriptors
 ``capacity:FD``           reports the size of a pipe
+``packets:FD``            makes a pipe one of packets, as ``dd oflag=direct`` does
 ``exit:N``, ``kill:SIG``  ends
 ========================  ==============================================================================================
 
@@ -34,7 +35,7 @@ _LIFE = 120
 _BROKEN_PIPE = 90
 #: The exit status where a step fails, such as one that reads a stream that is closed.
 _FAILED = 94
-_F_GETPIPE_SZ = 1032
+_F_GETPIPE_SZ, _F_SETFL = 1032, 4
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -104,10 +105,7 @@ def _grandchild(holds: str) -> None:
     _signal.alarm(_LIFE)
     for fd in (0, 1, 2):
         if str(fd) not in holds:
-            try:
-                posix.close(fd)
-            except OSError:
-                pass
+            _close(fd)
     _wait("hold")
     posix._exit(0)
 
@@ -126,46 +124,49 @@ def _flags() -> None:
     _report(f"flags {' '.join(streams)} session={session} ignored={ignored} fds={fds}")
 
 
-def _capacity(fd: int) -> None:
+def _fcntl(fd: int, command: int, *value: int) -> None:
     import fcntl
 
     try:
-        _report(f"capacity {fcntl.fcntl(fd, _F_GETPIPE_SZ)}")
+        answer: object = fcntl.fcntl(fd, command, *value)
     except OSError as error:
-        _report(f"capacity {error}")
+        answer = error
+    _report(f"{'packets' if value else 'capacity'} {answer}")
 
 
-def _do(step: str) -> None:
-    name, *words = step.split(":")
-    if name in ("out", "err"):
-        size, pattern = int(words[0]), bytes.fromhex(words[1])
-        _write(1 if name == "out" else 2, (pattern * (size // len(pattern) + 1))[:size])
-    elif name in ("in", "echo"):
-        _read(int(words[0]), name == "echo")
-    elif name == "sync":
-        _sync()
-    elif name == "close":
-        try:
-            posix.close(int(words[0]))
-        except OSError:
-            pass
-    elif name == "grandchild":
-        _grandchild(words[0])
-    elif name == "ignore":
-        _signal.signal(int(words[0]), _signal.SIG_IGN)
-    elif name == "onsignal":
-        _signal.signal(int(words[0]), lambda *_: posix._exit(int(words[1])))
-    elif name == "flags":
-        _flags()
-    elif name == "capacity":
-        _capacity(int(words[0]))
-    elif name == "exit":
-        posix._exit(int(words[0]))
-    elif name == "kill":
-        _signal.signal(int(words[0]), _signal.SIG_DFL) if int(words[0]) != _signal.SIGKILL else None
-        posix.kill(posix.getpid(), int(words[0]))
-    else:
-        raise ValueError(step)
+def _close(fd: int) -> None:
+    try:
+        posix.close(fd)
+    except OSError:
+        pass
+
+
+def _put(fd: int, size: int, pattern: bytes) -> None:
+    _write(fd, (pattern * (size // len(pattern) + 1))[:size])
+
+
+def _kill(number: int) -> None:
+    if number != _signal.SIGKILL:
+        _signal.signal(number, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), number)
+
+
+_STEPS = {
+    "out": lambda size, pattern: _put(1, int(size), bytes.fromhex(pattern)),
+    "err": lambda size, pattern: _put(2, int(size), bytes.fromhex(pattern)),
+    "in": lambda size: _read(int(size), False),
+    "echo": lambda size: _read(int(size), True),
+    "sync": _sync,
+    "close": lambda fd: _close(int(fd)),
+    "grandchild": _grandchild,
+    "ignore": lambda number: _signal.signal(int(number), _signal.SIG_IGN),
+    "onsignal": lambda number, status: _signal.signal(int(number), lambda *_: posix._exit(int(status))),
+    "flags": _flags,
+    "capacity": lambda fd: _fcntl(int(fd), _F_GETPIPE_SZ),
+    "packets": lambda fd: _fcntl(int(fd), _F_SETFL, posix.O_WRONLY | posix.O_DIRECT),
+    "exit": lambda status: posix._exit(int(status)),
+    "kill": lambda number: _kill(int(number)),
+}
 
 
 def _main() -> None:
@@ -174,7 +175,8 @@ def _main() -> None:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     try:
         for argument in sys.argv[2:]:
-            _do(argument)
+            name, *words = argument.split(":")
+            _STEPS[name](*words)
     except BaseException:
         posix._exit(_FAILED)
     posix._exit(0)

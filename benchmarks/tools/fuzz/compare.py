@@ -1,13 +1,11 @@
 """What is different between what stock and patched code let a program see."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 #: What fits into any default pipe, and into a small one.
 _MUCH, _LITTLE = 60_000, 512
-
-#: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
-_ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,10 @@ def difference(
     How much of an input was sent when the time is up follows from the size of the pipe, which patched code makes
     larger: it decides whether stdin is closed, how far the child comes, what it writes. And where closing stdin fails
     it is a matter of chance under a hub which of the outputs were read by then: eventlet's hubs keep who is ready in a
-    set. From there on the two sides are in different states, and only that counts which holds in every state: nothing
-    hangs, no exception comes out that is not meant to, others run, and no descriptor is left open.
+    set. Where stock refuses a second use at the same moment, what becomes of the first one is undefined, too: of two
+    calls of ``communicate()`` the first returns nothing, and the next one has its output. From there on the two sides
+    are in different states, and only that counts which holds in every state: nothing hangs, others run, and no
+    descriptor is left open.
     """
     if "ops" not in stock:
         return None
@@ -57,7 +57,10 @@ def difference(
         return Difference(index, name, "hang" if "hang" in patched else "died", None, "hang")
     parted = False
     for index, (operation, mine, other) in enumerate(zip(program["ops"], stock["ops"], patched["ops"], strict=True)):
-        parted = parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
+        parted = (
+            parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
+            or _refuses(mine)
+        )  # fmt: skip
         if index < start:
             continue
         found = (_of_parted if parted else _of_operation)(program, index, mine, other)
@@ -95,6 +98,11 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
     """Whether closing stdin failed in the exchange with a child, where the order of its streams is not determined."""
     errors = {stock.get("error"), patched.get("error")}
     return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}
+
+
+def _refuses(stock: dict[str, Any]) -> bool:
+    """Whether stock refuses what two do at the same moment: a buffer ("reentrant call") or the hub ("Second read")."""
+    return '"RuntimeError"' in json.dumps(stock)
 
 
 def _chose_size(program: dict[str, Any], number: int) -> bool:
@@ -149,15 +157,10 @@ def _of_operation(
 def _of_parted(
     program: dict[str, Any], index: int, stock: dict[str, Any], patched: dict[str, Any]
 ) -> Difference | None:
-    operation = program["ops"][index]
-    name = operation["op"]
+    # Whether others run meanwhile is a matter of whether it waits, and that may differ.
     if stock.get("others ran") and patched.get("others ran") is False:
-        return Difference(index, name, "others ran", True, False)
-    error = patched.get("error")
-    # Others run meanwhile only if it waits, and that may differ.
-    if error in (None, stock.get("error"), *_ANY_STATE) or "during" in operation:
-        return None
-    return Difference(index, name, "result", _result(stock), error)
+        return Difference(index, program["ops"][index]["op"], "others ran", True, False)
+    return None
 
 
 def _result(seen: dict[str, Any]) -> Any:

@@ -7,8 +7,9 @@ A program is what JSON can hold::
      "ops": [{"op": "start", "p": 0}, {"op": "await", "p": 0}, {"op": "read", "f": "stdout", "n": [5],
               "during": [{"op": "kill"}]}, …]}
 
-``during`` are operations of somebody else, done while the program's line is blocked in this one. :mod:`child` says what
-the steps are; the operations are the methods ``do_…`` of :mod:`worker`, and those of Popen and of its streams.
+``during`` are operations of another greenlet or thread, done while the program's line is blocked in this one, or of a
+signal handler (``interrupt``). ``together`` has ``turns``, one list of operations for each greenlet or thread.
+:mod:`child` says what the steps are; the operations are those in the tables of :mod:`worker`, and methods of streams.
 Time-outs below ten seconds are meant to expire, others never do.
 
 What comes of a program must not be a matter of chance: what returns as much as there is (an unbuffered ``read(n)``,
@@ -36,6 +37,8 @@ _TEXTS: list[dict[str, Any]] = [
     {"encoding": "utf-16"}, {"encoding": "ascii", "errors": "replace"}, {"encoding": "utf-8", "errors": "ignore"},
     {"errors": "surrogateescape"},
 ]  # fmt: skip
+#: Methods that a subclass of Popen overrides.
+_OVERRIDES = [["poll"], ["wait"], ["deadline"], ["_communicate"], ["poll", "wait", "communicate", "kill"]]
 _TEXT_KEYS = {key for text in _TEXTS for key in text}
 
 Program = dict[str, Any]
@@ -46,18 +49,19 @@ Operation = dict[str, Any]
 def programs(draw: st.DrawFn, kind: str) -> Program:
     """Programs for a group of this kind: ``native``, ``green`` or ``taken``."""
     make = _Maker(draw, kind)
-    others = {"native": [make.abandoned, make.pipeline, make.function], "taken": []}
-    others["green"] = [*others["native"], make.pipe, make.pipe]
-    program: Program = make.pick(*[make.one_child] * 5, *others[kind])()
+    others = {"native": [make.abandoned, make.pipeline, make.function, *[make.contended] * 4], "taken": []}
+    others["green"] = [*others["native"], make.pipe, make.pipe, make.shared_pipe, make.shared_file, make.shared_file]
+    program: Program = make.pick(*[make.one_child] * 8, *others[kind])()
     return program
 
 
 def runs_natively(program: Program) -> bool:
     """Whether a program has a meaning on native threads: no greenlets, nothing closed while another thread is in it."""
     return "pipes" not in program and not any(
-        "within" in each or any(other["op"] == "close" and other["f"] == each.get("f") for other in each["during"])
+        "within" in each or "turns" in each
+        or any(other["op"] == "close" and other["f"] == each.get("f") for other in each["during"])
         for each in ({"during": (), **operation} for operation in program["ops"])
-    )
+    )  # fmt: skip
 
 
 def _op(name: str, /, **more: Any) -> Operation:
@@ -117,7 +121,8 @@ class _Maker:
         self.outputs = [name for name in self.pipes if name != "stdin"]
         self.buffered = self.text or self.popen.get("bufsize", -1 if self.kind == "native" else 0) not in (0, 1)
         self.stdin_open = "stdin" in self.pipes
-        steps: list[str] = []
+        # Natively, stock itself loses what a read is too short for.
+        steps = ["packets:1"] if self.kind == "green" and self.chance(12) else []
         for _ in range(self.pick(0, 1, 1, 1, 2, 2, 3)):
             steps += [*self.phase(), "sync"]
             self.add(_op("await", p=0))
@@ -133,14 +138,14 @@ class _Maker:
 
     def keywords(self) -> dict[str, Any]:
         popen: dict[str, Any] = {
-            "stdin": self.wired("input", self.often(none=3, PIPE=12, DEVNULL=2, file=1, fifo=2)),
+            "stdin": self.wired("input", self.often(none=3, PIPE=12, DEVNULL=2, file=1, fifo=3)),
             "stdout": self.wired("out", self.often(PIPE=16, none=1, DEVNULL=1, file=1, fifo=1)),
             "stderr": self.wired("err", self.often(none=5, PIPE=9, STDOUT=4, DEVNULL=1, file=1)),
         }
         for name, values, percent in (
             ("bufsize", [-1, -1, 0, 1, 10, 4096, 100_000], 40), ("pipesize", [4096, 16384, 200_000], 12),
-            ("close_fds", [False], 8), ("preexec", [True], 4), ("start_new_session", [True], 8),
-            ("restore_signals", [False], 8),
+            ("close_fds", [False], 8), ("preexec", [True], 8), ("start_new_session", [True], 8),
+            ("restore_signals", [False], 8), ("overrides", _OVERRIDES, 12),
         ):  # fmt: skip
             if self.chance(percent):
                 popen[name] = self.pick(*values)
@@ -153,7 +158,7 @@ class _Maker:
                 self.files[name] = [self.pick(*_SIZES), self.pick(*_PATTERNS)]
             return ["file", name, self.pick("file", "fileno")]
         if spec == "fifo":
-            self.fifos[f"fifo-{name}"] = self.pick("peer", "alone") if name == "input" else "peer"
+            self.fifos[f"fifo-{name}"] = self.pick("peer", "alone", "alone") if name == "input" else "peer"
             return ["fifo", f"fifo-{name}", self.pick("file", "fileno", "green" if self.kind == "green" else "file")]
         return None if spec == "none" else spec
 
@@ -220,7 +225,7 @@ class _Maker:
                 operation["input"] = self.input(self.text, 0, 10, 1000, 5000, 100_000)
         elif kind == "child":
             signal = _op("signal", signal=self.pick(2, 10, 0))
-            operation = self.pick(_op("poll"), _op("kill"), _op("terminate"), signal)
+            operation = self.pick(_op("poll"), _op("kill"), _op("terminate"), signal, _op("reap"))
         elif kind == "write":
             operation = _op("write", f="stdin", data=self.input(self.text, 0, 1, 10, 1000))
         elif kind == "look":
@@ -241,10 +246,20 @@ class _Maker:
             # Natively, a file that is closed while another thread is in it is anybody's guess.
             choices = [_op("close", f=operation["f"])] * 3 if self.kind == "green" else []
             choices += [_op("close", f="stdin")] if self.stdin_open else []
-            choices = [_op("poll"), _op("kill"), _op("terminate"), _op("interrupt"), *choices]
+            choices = [_op("poll"), _op("kill"), _op("terminate"), _op("reap"), *[self.interrupt()] * 2, *choices]
             operation["during"] = [self.pick(*choices) for _ in range(self.pick(1, 1, 2))]
         elif self.kind == "green" and self.chance(15):
             operation["within"] = SHORT
+        return operation
+
+    def interrupt(self) -> Operation:
+        """A signal whose handler uses the child, too."""
+        does = _op("poll"), _op("kill"), _op("wait", timeout=0), _op("communicate"), _op("communicate", timeout=0)
+        operation = _op("interrupt", do=[dict(self.pick(_op("yield"), *does))] if self.chance(70) else [])
+        if self.chance(40):
+            operation["raises"] = True
+        if self.kind == "green" and self.chance(40):
+            operation["hub"] = True
         return operation
 
     def end(self, big: bool) -> None:
@@ -377,3 +392,82 @@ class _Maker:
             ops += self.pick(write, write, lambda: [read()], lambda: [read()], lambda o=other: [o])()
         ops += [_op("close", f="w"), read(), _op("close", f="r")]
         return {"pipes": pipes, "ops": ops}
+
+    # what several use at the same moment
+
+    def contended(self) -> Program:
+        """One child that several greenlets, threads or handlers use while it is held."""
+        popen: dict[str, Any] = {
+            "stdin": self.pick("PIPE", "DEVNULL"),
+            "stdout": "PIPE",
+            "stderr": self.pick("PIPE", "STDOUT"),
+        }
+        for key, values, percent in (("bufsize", [-1, 0, 4096], 40), ("overrides", _OVERRIDES, 30)):
+            if self.chance(percent):
+                popen[key] = self.pick(*values)
+        steps = ["packets:1"] if self.kind == "green" and self.chance(20) else []
+        steps += [self.out("out", self.pick(0, 10, 1000, 5000, 9000)), "sync", *self.pick(["in:-1"], [])]
+        steps += [self.out("out", self.pick(0, 10, 1000, 30_000)), "exit:3"]
+        uses = [
+            _op("communicate"),
+            _op("communicate", timeout=SHORT),
+            _op("wait"),
+            _op("wait", timeout=SHORT),
+            _op("poll"),
+        ]
+        kills = [_op("kill"), _op("terminate"), _op("reap")]
+        reads = [_op("read", f="stdout", n=[]), _op("readline", f="stdout"), _op("read", f="stdout", n=[10])]
+        closes = [_op("close", f=name) for name in ("stdin", "stdout") if popen[name] == "PIPE"]
+        if popen["stdin"] == "PIPE":
+            uses += [_op("communicate", input=[self.pick(10, 5000, 2_000_000), "78"])]
+        self.ops = [_op("start", p=0), _op("await", p=0)]
+        for _ in range(self.pick(1, 1, 2)):
+            first = dict(self.pick(*uses, *reads))
+            if self.kind == "green" and self.chance(50):
+                turns = [[dict(self.pick(*uses, *kills, *reads, *closes))] for _ in range(self.pick(1, 1, 2, 3))]
+                first = _op("together", turns=[[first], *turns])
+            else:
+                closes = [] if self.kind == "native" and first["op"] != "wait" else closes
+                others = [*uses[2:5], *kills, *closes] if self.kind == "native" else [*uses, *kills, *reads, *closes]
+                first["during"] = [self.pick(self.interrupt(), *others) for _ in range(self.pick(1, 1, 2))]
+            self.add(first)
+        self.ops += [_op("go", p=0)] if self.chance(60) else []
+        self.ops += [dict(self.pick(_op("communicate"), _op("wait"), _op("exit")))]
+        return {"children": [{"steps": steps, "popen": popen}], "ops": self.ops}
+
+    def shared_file(self) -> Program:
+        """A regular file that greenlets share, and that is cut or extended from elsewhere."""
+        mode = self.pick("r+b", "r+b", "a+b", "r+")
+        buffering = self.pick(*([-1, 4096] if mode == "r+" else [-1, 0, 10, 4096]))
+
+        def turn() -> list[Operation]:
+            seek = _op("seek", f="shared", args=[self.pick(0, 1, 100, 5000)])
+            write = _op("write", f="shared", data=self.input(mode == "r+", 1, 100, 5000, 20_000))
+            flush, cut = _op("flush", f="shared"), _op("cut", name="data", size=self.pick(0, 100, 50_000))
+            read = self.pick(_op("readline", f="shared"), _op("read", f="shared", n=[self.pick(1, 100, 10_000)]))
+            pairs = [[seek, read], [seek, write], [seek, write, flush], [write, flush], [read], [flush, cut]]
+            return [*self.pick(*pairs), *(self.pick(*pairs) if self.chance(50) else [])]
+
+        self.files["data"] = [self.pick(1000, 10_000, 100_000), self.pick(*_PATTERNS[:4])]
+        self.ops = [_op("open", name="data", mode=mode, buffering=buffering)]
+        for _ in range(self.pick(1, 1, 2)):
+            self.ops += [_op("together", file=True, turns=[turn() for _ in range(self.pick(2, 2, 3))])]
+        return {"files": self.files, "ops": [*self.ops, _op("close", f="shared")]}
+
+    def shared_pipe(self) -> Program:
+        """Two GreenPipes on which several greenlets read, write and close."""
+        pipes = {name: self.pick({}, {"buffering": 0}, {"buffering": 4096}).copy() for name in ("r", "w")}
+        flush, close = _op("flush", f="w"), _op("close", f="w")
+
+        def writes() -> list[Operation]:
+            write = _op("write", f="w", data=self.input(False, 10, 1000, 5000, 2_000_000))
+            return [write, flush, *([close] if self.chance(40) else [])]
+
+        def reads() -> list[Operation]:
+            read = _op("read", f="r", n=self.pick([], [10], [5000]))
+            return [dict(self.pick(read, _op("readline", f="r"), _op("osread", f="r", size=100)))]
+
+        turns = [writes(), reads()]
+        for _ in range(self.pick(0, 1, 1, 2)):
+            turns.append(self.pick(writes, reads, lambda: [_op("close", f=self.pick("r", "w"))])())
+        return {"pipes": pipes, "ops": [_op("pipe"), _op("together", turns=self.draw(st.permutations(turns)))]}

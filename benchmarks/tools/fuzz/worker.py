@@ -6,10 +6,11 @@ Only what has to be, and what no monkey patch touches, is imported before it: th
 
 A program must end, and end in the same way every time. So nothing in it depends on how long something takes: children
 wait at ``sync`` steps until they are let go on. While the program's main line is blocked in an operation and every
-child is at rest, the *rescuer* (a greenlet under a hub, else a thread) does what the program has for that moment, and
-when there is nothing left it helps: it lets children go on, kills them, releases their grandchildren and closes the
-other ends of pipes, in this order. How far it had to go is part of the outcome. Where nothing helps, or where the hub
-itself is blocked so that the rescuer does not run, the program hangs.
+child is at rest, the *rescuer* (a greenlet under a hub, else a thread) has another greenlet, thread or signal handler
+do what the program has for that moment. When there is nothing left the rescuer helps: it lets children go on, kills
+them, releases their grandchildren and closes the other ends of pipes, in this order. How far it had to go is part of
+the outcome. Where nothing helps, or where the hub itself is blocked so that the rescuer does not run, the program
+hangs.
 """
 
 import faulthandler
@@ -51,6 +52,7 @@ def _prepare():
         if FLAVOUR in ("monkey", "taken"):
             # A native Popen stays where a program took its module's functions before.
             eventlet.monkey_patch(**({"subprocess": False} if FLAVOUR == "taken" else {}))
+        import eventlet.green.os
         import eventlet.green.select
         import eventlet.green.subprocess
         import eventlet.greenio
@@ -78,13 +80,50 @@ def _shut(file):
         pass
 
 
+def _pause_here(seconds):
+    """Let others run: greenlets under a hub, threads natively."""
+    if GREEN:
+        import eventlet
+
+        eventlet.sleep(seconds)
+    else:
+        _pause(seconds)
+
+
+class _Actor:
+    """A greenlet, natively a thread, that calls a function."""
+
+    def __init__(self, function, *args):
+        import threading
+
+        self.ended = False
+        self._call = (function, args)
+        if GREEN:
+            import eventlet
+
+            eventlet.spawn(self._act)
+        else:
+            threading.Thread(target=self._act, daemon=True).start()
+
+    def _act(self):
+        try:
+            self._call[0](*self._call[1])
+        finally:
+            self.ended = True
+
+    def join(self, seconds):
+        """Wait for its end; returns whether it has come."""
+        end = _monotonic() + seconds
+        while not self.ended and _monotonic() < end:
+            _pause_here(0.001)
+        return self.ended
+
+
 class _Line:
     """The worker's own ends of the conversation, out of the way of descriptors that programs see."""
 
     def __init__(self):
-        self.commands = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 100)
-        self.answers = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 100)
-        self.errors = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 100)
+        self.commands, self.answers, self.errors = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in (0, 1, 2))
         null = os.open("/dev/null", os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)
@@ -109,19 +148,14 @@ class _Line:
 # The visible part of a value
 
 
-def _digest(data):
-    ends = [data[:8].hex(), data[-8:].hex()] if isinstance(data, bytes) else [data[:8], data[-8:]]
-    raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
-    return [len(data), f"{zlib.crc32(raw):08x}", *ends]
-
-
 def _tell(value):
     """A value as JSON that is equal for equal values only."""
-    if isinstance(value, (bytes, bytearray)):
-        return {type(value).__name__: _digest(bytes(value))}
-    if isinstance(value, str):
-        return {"str": _digest(value)}
+    if isinstance(value, (bytes, bytearray, str)):
+        raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
+        return {type(value).__name__: [len(value), f"{zlib.crc32(raw):08x}", raw[:8].hex(), raw[-8:].hex()]}
     if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, dict):
         return value
     if isinstance(value, (list, tuple)):
         return {type(value).__name__: [_tell(item) for item in value]}
@@ -150,58 +184,51 @@ def _tell_error(error, timeout, args):
     else:
         args = error.args
         if isinstance(error, UnicodeError) and len(args) == 5:
-            # All that was being decoded is a matter of how much was read at a time.
+            # All that was being decoded is a matter of how much was read in one call.
             args = (args[0], args[1][args[2] : args[3]], args[4])
         text = ", ".join(repr(value)[:200] for value in args)
-        told["args"] = re.sub(r"0x[0-9a-f]+|fd:? ?\d+|fileno ?\d+", "N", text)
+        told["args"] = re.sub(r"0x[0-9a-f]+|fd:? ?\d+|fileno ?\d+|name=\d+", "N", text)
     return told
 
 
 #: Operations that find a child as it is then, that close a pipe, or find out that it is closed.
-_SEES_CHILD = ("poll", "kill", "terminate", "signal", "close", "exit", "write", "flush")
+_SEES_CHILD = ("poll", "kill", "terminate", "signal", "close", "exit", "write", "flush", "reap", "together")
 
 
 class _Gone(Exception):
     """The program names something that it does not have, because what made it failed."""
 
 
+class Raised(Exception):
+    """What a signal handler raises."""
+
+
 class Run:
     """One run of a program."""
 
     def __init__(self, program, scale, module):
-        self.program = program
-        self.scale = scale
-        self.module = module
+        self.program, self.scale, self.module = program, scale, module
         #: how long a blocked operation is left alone before it counts as blocked, in seconds
         self.patience = 0.04 * scale
         self.count = len(program.get("children", ()))
-        self.popens = {}
-        self.files = {}
-        self.told = [0] * self.count
-        self.gone = [0] * self.count
-        self.own = []
-        self.peers = {}
-        self.rescued = []
-        self.now = None
-        self.since = 0.0
-        self.ended = False
-        self.others = []
-        self.ticks = 0
-        self.select = sys.modules["eventlet.green.select" if GREEN and FLAVOUR == "explicit" else "select"]
-        self.os = os
-        if GREEN and FLAVOUR == "explicit":
-            import eventlet.green.os
-
-            self.os = eventlet.green.os
+        self.popens, self.files, self.peers = {}, {}, {}
+        self.told, self.gone = [0] * self.count, [0] * self.count
+        #: descriptors of the run itself, and the help that it needed
+        self.own, self.rescued = [], []
+        #: what others do, and what a signal handler is to do and has done
+        self.others, self.handling, self.handled = [], None, []
+        #: the overridden methods of Popen that were called
+        self.called = set()
+        self.now, self.since, self.ended, self.ticks = None, 0.0, False, 0
+        explicit = GREEN and FLAVOUR == "explicit"
+        self.select = sys.modules["eventlet.green.select" if explicit else "select"]
+        self.os = sys.modules["eventlet.green.os"] if explicit else os
 
     # the pipes by which children are synchronised
 
-    def _fifo(self, name):
+    def fifo(self, name):
         os.mkfifo(name)
         fd = _open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        return self._keep(fd)
-
-    def _keep(self, fd):
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
         _close(fd)
         self.own.append(high)
@@ -213,17 +240,17 @@ class Run:
             _close(fd)
 
     def set_up(self):
-        self.tells = [self._fifo(f"tell.{number}") for number in range(self.count)]
-        self.gates = [self._fifo(f"gate.{number}") for number in range(self.count)]
-        self.hold = self._fifo("hold")
-        for name, (size, pattern) in self.program.get("files", {}).items():
-            data = bytes.fromhex(pattern)
+        self.tells = [self.fifo(f"tell.{number}") for number in range(self.count)]
+        self.gates = [self.fifo(f"gate.{number}") for number in range(self.count)]
+        self.hold = self.fifo("hold")
+        for name, spec in self.program.get("files", {}).items():
             with open(name, "wb") as file:
-                file.write((data * (size // len(data) + 1))[:size])
-        for name in self.program.get("fifos", {}):
-            os.mkfifo(name)
-            if self.program["fifos"][name] == "peer":
-                self.peers[name] = self._keep(_open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+                file.write(self.data(spec))
+        for name, peer in self.program.get("fifos", {}).items():
+            if peer == "peer":
+                self.peers[name] = self.fifo(name)
+            else:
+                os.mkfifo(name)
 
     def state(self, number):
         """``new``, ``held`` at a sync step, ``asleep``, ``ended`` or ``runs``."""
@@ -254,19 +281,11 @@ class Run:
 
     # the rescuer
 
-    def sleep(self, seconds):
-        if GREEN:
-            import eventlet
-
-            eventlet.sleep(seconds)
-        else:
-            _pause(seconds)
-
     def watch(self):
         """Until the program has ended: see to it that no operation is blocked for ever."""
         quiet, before = 0, None
         while not self.ended:
-            self.sleep(0.005)
+            _pause_here(0.005)
             self.ticks += 1
             operation: Any = self.now
             since = self.since
@@ -282,13 +301,11 @@ class Run:
             if _monotonic() - since < patience or quiet < 4 * self.scale or self.now is not operation:
                 continue
             self.help(operation, states)
-            self.since = _monotonic()
-            quiet = 0
+            self.since, quiet = _monotonic(), 0
 
     def progress(self, operation):
         """What changes as long as an operation gets on; None while there is something that it has still to read."""
-
-        found = []
+        found = [len(self.handled), *(len(item["did"]) for item in self.others)]
         popen = self.popens.get(operation.get("p", 0))
         for name in ("stdin", "stdout", "stderr", "r", "w"):
             stream: Any = self.files.get(name) if name in "rw" else getattr(popen, name, None)
@@ -297,20 +314,20 @@ class Run:
             except (AttributeError, ValueError, OSError):
                 continue
             reads = operation.get("f") == name or operation["op"] == "communicate" and name != "stdin"
-            if count and reads and operation["op"] != "write":
+            if count and reads and operation["op"] != "write" and not self.others:
                 return None
             found.append(count)
         return [*found, getattr(popen, "_input_offset", 0)]
 
     def help(self, operation, states):
-        begun = len([item for item in self.others if item["during"] is operation])
+        begun = sum(item["count"] for item in self.others if item["during"] is operation)
         waiting = operation.get("during", ())[begun:]
         if waiting:
-            # Greenlets do all of it before others run. Threads may not, so they do one after the other.
-            for each in waiting if GREEN else waiting[:1]:
-                item = {"during": operation, "did": None}
-                self.others.append(item)
-                item["did"] = self.perform(each)
+            # A greenlet does all of it before others run. Threads may not, so they do one after the other.
+            waiting = waiting if GREEN else waiting[:1]
+            item = {"during": operation, "did": [], "count": len(waiting)}
+            self.others.append(item)
+            item["actor"] = _Actor(self.perform_all, waiting, item["did"])
             return
         done = [what for where, what in self.rescued if where is operation]
         held = [number for number, state in states.items() if state == "held"]
@@ -326,32 +343,19 @@ class Run:
             action = "release"
             for fd in (self.hold, *self.peers.values()):
                 self.give_up(fd)
-        elif "close" not in done and self.program.get("pipes"):
+        elif "close" not in done and self.files:
             action = "close"
             for name, file in list(self.files.items()):
                 if name != operation.get("f"):
                     _shut(file)
         else:
             # Nothing helps. The process is given up.
-            LINE.send({"hang": self.index(operation), "rescued": done})
+            index = next((i for i, other in enumerate(self.program["ops"]) if other is operation), -1)
+            LINE.send({"hang": index, "rescued": done})
             posix._exit(3)
         self.rescued.append((operation, action))
 
-    def index(self, operation):
-        return next((i for i, other in enumerate(self.program["ops"]) if other is operation), -1)
-
-    # operations
-
-    def stream(self, operation):
-        name = operation["f"]
-        if name in ("stdin", "stdout", "stderr"):
-            stream = getattr(self.popen(operation), name)
-            if stream is None:
-                raise _Gone(name)
-            return stream
-        if name not in self.files:
-            raise _Gone(name)
-        return self.files[name]
+    # what operations name
 
     def popen(self, operation):
         number = operation.get("p", 0)
@@ -359,8 +363,16 @@ class Run:
             raise _Gone(f"child {number}")
         return self.popens[number]
 
+    def stream(self, operation):
+        name = operation["f"]
+        streams = ("stdin", "stdout", "stderr")
+        stream = getattr(self.popen(operation), name) if name in streams else self.files.get(name)
+        if stream is None:
+            raise _Gone(name)
+        return stream
+
     def seconds(self, timeout):
-        """Time-outs that are to expire grow with ``scale``; others are as they are."""
+        """Time-outs that are to expire grow with ``scale``; others stay."""
         return timeout * self.scale if timeout is not None and 0 < timeout < 10 else timeout
 
     def timeout(self, operation):
@@ -371,63 +383,75 @@ class Run:
         size, pattern, *kind = spec
         raw = bytes.fromhex(pattern)
         raw = (raw * (size // len(raw) + 1))[:size]
-        kind = kind[0] if kind else "bytes"
-        if kind == "str":
+        if kind == ["str"]:
             return raw.decode("latin-1")
-        if kind == "array":
+        if kind == ["array"]:
             import array
 
             return array.array("I", raw[: size // 4 * 4])
-        return {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview}[kind](raw)
+        return {"bytearray": bytearray, "memoryview": memoryview}.get(*kind or ["bytes"], bytes)(raw)
+
+    def opened(self, file, name=None):
+        self.files[name or f"wired{len(self.files)}"] = file
+        return file
 
     def wiring(self, spec, writes):
-        module = self.module
-        if spec in (None, "PIPE", "DEVNULL", "STDOUT"):
-            return spec and getattr(module, spec)
+        if not isinstance(spec, list):
+            return spec and getattr(self.module, spec)
         kind, name, *rest = spec
-        how = rest[0] if rest else "file"
+        how, mode = rest[0] if rest else "file", "wb" if writes else "rb"
         if kind == "child":
-            stream = self.popens[name].stdout if name in self.popens else None
-            if stream is None:
-                raise _Gone(f"child {name}")
-            return stream.fileno() if how == "fileno" else stream
-        if kind == "file":
-            file = open(name, "wb" if writes else "rb", 0)  # noqa: SIM115
+            file = self.stream({"p": name, "f": "stdout"})
+        elif kind == "file":
+            file = self.opened(open(name, mode, 0))  # noqa: SIM115
         else:
             fd = _open(name, (os.O_RDWR if writes else os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC)
             if how == "green" and GREEN:
-                import eventlet.greenio
-
-                return self.opened(eventlet.greenio.GreenPipe(fd, "wb" if writes else "rb", 0))
+                return self.opened(sys.modules["eventlet.greenio"].GreenPipe(fd, mode, 0))
             os.set_blocking(fd, True)
-            file = os.fdopen(fd, "wb" if writes else "rb", 0)
-        self.opened(file)
+            file = self.opened(os.fdopen(fd, mode, 0))
         return file.fileno() if how == "fileno" else file
 
-    def opened(self, file):
-        self.files[f"wired{len(self.files)}"] = file
-        return file
+    def popen_class(self, names):
+        """A subclass of Popen that overrides methods; ``deadline`` is a ``poll`` that kills at the third call."""
+        base, called = self.module.Popen, self.called
+
+        def override(name):
+            def method(popen, *args, **keywords):
+                called.add(name)
+                return getattr(base, name)(popen, *args, **keywords)
+
+            return method
+
+        def deadline(popen):
+            popen.polls = getattr(popen, "polls", 0) + 1
+            if popen.polls == 3 and popen.returncode is None:
+                _kill(popen.pid, 9)
+            return base.poll(popen)
+
+        methods = {"poll": deadline} if "deadline" in names else {}
+        return type("Popen", (base,), {name: override(name) for name in names if name != "deadline"} | methods)
+
+    def command(self, number):
+        steps = self.program["children"][number]["steps"]
+        return [os.path.realpath(sys.executable), "-I", "-S", _CHILD, str(number), *steps]
 
     def start(self, operation):
-        import functools
-
-        number = operation["p"]
-        spec = self.program["children"][number]
-        keywords = dict(spec.get("popen", {}))
+        """The class and the arguments for a child."""
+        keywords = dict(self.program["children"][operation["p"]].get("popen", {}))
         for name in ("stdin", "stdout", "stderr"):
             if name in keywords:
                 keywords[name] = self.wiring(keywords[name], name != "stdin")
         if keywords.pop("preexec", False):
-            keywords["preexec_fn"] = functools.partial(len, [])
-        return self.command(number, spec), keywords
+            keywords["preexec_fn"] = "".__len__
+        names = keywords.pop("overrides", None)
+        return self.popen_class(names) if names else self.module.Popen, self.command(operation["p"]), keywords
 
-    def command(self, number, spec):
-        return [os.path.realpath(sys.executable), "-I", "-S", _CHILD, str(number), *spec["steps"]]
+    # operations
 
     def perform(self, operation):
         """Do one operation; returns what can be seen of it."""
         within = operation.get("within")
-        args = self.command(0, self.program["children"][0]) if self.count else None
         try:
             if within and GREEN:
                 import eventlet
@@ -439,15 +463,16 @@ class Run:
         except _Gone as error:
             return {"gone": str(error)}
         except BaseException as error:
-            if operation.get("p"):
-                args = self.command(operation["p"], self.program["children"][operation["p"]])
+            args = self.command(operation.get("p", 0)) if self.count else None
             return _tell_error(error, self.seconds(operation.get("timeout")), args)
         return {"value": _tell(value)}
 
+    def perform_all(self, operations, seen):
+        for operation in operations:
+            seen.append({"op": operation["op"], **self.perform(operation)})
+
     def do(self, operation):
         name = operation["op"]
-        if hasattr(self, f"do_{name}"):
-            return getattr(self, f"do_{name}")(operation)
         if name in _OF_CHILDREN:
             return _OF_CHILDREN[name](self, operation, self.popen(operation))
         if name in _OF_STREAMS:
@@ -457,24 +482,22 @@ class Run:
         # The method of that name of a stream.
         return getattr(self.stream(operation), name)(*operation.get("n", operation.get("args", ())))
 
-    def do_start(self, operation):
-        command, keywords = self.start(operation)
-        self.popens[operation["p"]] = self.module.Popen(command, **keywords)
+    def begin(self, operation):
+        popen_class, command, keywords = self.start(operation)
+        self.popens[operation["p"]] = popen_class(command, **keywords)
 
-    def do_run(self, operation):
-        command, keywords = self.start(operation)
-        keywords |= self.timeout(operation)
+    def function(self, operation):
+        popen_class, command, keywords = self.start(operation)
+        keywords |= self.timeout(operation) | {
+            key: operation[key] for key in ("check", "capture_output") if key in operation
+        }
         if operation.get("input"):
             keywords["input"] = self.data(operation["input"])
             keywords.pop("stdin", None)
-        for key in ("check", "capture_output"):
-            if key in operation:
-                keywords[key] = operation[key]
-        popen_class, run = self.module.Popen, self
-        # The rescuer has to know of the child while the function is at work.
-        original = popen_class.__init__
+        run, original = self, popen_class.__init__
 
         def noted(popen, *args, **kwargs):
+            # The rescuer has to know of the child while the function is at work.
             original(popen, *args, **kwargs)
             run.popens[operation["p"]] = popen
 
@@ -483,50 +506,81 @@ class Run:
             result = getattr(self.module, operation["function"])(command, **keywords)
         finally:
             popen_class.__init__ = original
-        if operation["function"] == "run":
-            return [result.returncode, result.stdout, result.stderr]
-        return result
+        return [result.returncode, result.stdout, result.stderr] if operation["function"] == "run" else result
 
-    def do_await(self, operation):
+    def wait_for(self, operation):
         """Until the child is held, has ended or sleeps."""
-        number = operation["p"]
         self.popen(operation)
         if operation.get("signalled"):
             # A signal has not taken effect yet when it has been sent.
-            self.sleep(0.02 * self.scale)
+            _pause_here(0.02 * self.scale)
         asleep = 0
         while True:
-            state = self.state(number)
-            if state in ("held", "ended"):
-                return state
+            state = self.state(operation.get("p", 0))
             asleep = asleep + 1 if state == "asleep" else 0
-            if asleep > 30 * self.scale:
+            if state in ("held", "ended") or asleep > 30 * self.scale:
                 return state
-            self.sleep(0.002)
+            _pause_here(0.002)
 
-    def do_iterate(self, operation):
-        stream, lines = self.stream(operation), []
+    def iterate(self, operation, stream):
+        lines: list[Any] = []
         for line in stream:
             lines.append(line)
             if len(lines) >= operation["lines"]:
                 break
         return lines
 
-    def do_readinto(self, operation):
-        stream = self.stream(operation)
+    def readinto(self, operation, stream):
         buffer = bytearray(operation["size"])
         count = stream.readinto(buffer)
         return [count, bytes(buffer[: count or 0])]
 
-    def do_pipe(self, operation):
-        import eventlet.greenio
-
-        spec = self.program["pipes"]
-        read_end, write_end = _pipe()
-        for name, fd, mode in (("r", read_end, "r"), ("w", write_end, "w")):
-            keywords = dict(spec[name])
+    def pipe(self, operation):
+        for name, fd, mode in zip("rw", _pipe(), "rw", strict=True):
+            keywords = dict(self.program["pipes"][name])
             mode += "" if keywords.pop("text", False) else "b"
-            self.files[name] = eventlet.greenio.GreenPipe(fd, mode, **keywords)
+            self.opened(sys.modules["eventlet.greenio"].GreenPipe(fd, mode, **keywords), name)
+
+    def open(self, operation):
+        """A regular file, by its descriptor: under eventlet a GreenPipe."""
+        append = os.O_APPEND if "a" in operation["mode"] else 0
+        fd = _open(operation["name"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | append, 0o600)
+        self.opened(self.os.fdopen(fd, operation["mode"], operation["buffering"]), "shared")
+
+    def together(self, operation):
+        """Greenlets, natively threads, that have turns; a thread begins once the one before has ended or is blocked."""
+        seen: list[list[Any]] = [[] for _ in operation["turns"]]
+        order: list[int] = []
+
+        def turn(number):
+            for each in operation["turns"][number]:
+                self.perform_all([each], seen[number])
+                order.append(number)
+
+        actors = []
+        for number in range(len(seen)):
+            actors.append(_Actor(turn, number))
+            if not GREEN:
+                actors[-1].join(self.patience)
+        while not all(actor.join(0.01) for actor in actors):
+            pass
+        # Where nothing waits, nobody else has a turn meanwhile.
+        return {"turns": seen, "order": order if operation.get("file") else None}
+
+    def interrupt(self, operation):
+        """A signal to the process itself; its handler does something, and may raise."""
+        self.handling = operation
+        if operation.get("hub") and GREEN:
+            sys.modules["eventlet.hubs"].get_hub().schedule_call_global(0, _kill, os.getpid(), 10)
+        else:
+            _kill(os.getpid(), 10)
+
+    def handle(self, *_):
+        operation, self.handling = self.handling, None
+        if operation is not None:
+            self.perform_all(operation.get("do", ()), self.handled)
+            if operation.get("raises") and self.now is not None:
+                raise Raised
 
     # all of it
 
@@ -537,7 +591,7 @@ class Run:
             if expires or operation["op"] in _SEES_CHILD or self.sends(operation):
                 # A child that has closed its pipes may be about to end, and one that writes meets an open pipe or not.
                 self.settle()
-            ticks, began = self.ticks, _monotonic()
+            ticks, began, handled = self.ticks, _monotonic(), len(self.handled)
             self.since, self.now = began, operation
             seen = self.perform(operation)
             self.now = None
@@ -545,11 +599,14 @@ class Run:
             seen["rescued"] = [what for where, what in self.rescued if where is operation]
             if "kill" in seen["rescued"]:
                 # What ends an operation is that the pipes are closed, a moment before the child can be waited for.
-                self.sleep(0.02 * self.scale)
+                _pause_here(0.02 * self.scale)
                 self.settle()
-            did = [item["did"] for item in self.others if item["during"] is operation]
-            if did:
-                seen["others"] = did
+            mine = [item for item in self.others if item["during"] is operation]
+            if mine:
+                ended = [item["actor"].join(self.patience) for item in mine]
+                seen["others"] = [each for item in mine for each in item["did"]] + ["blocked"] * ended.count(False)
+            if len(self.handled) > handled:
+                seen["handled"] = self.handled[handled:]
             if seen.get("error") in ("TimeoutExpired", "Timeout") and took > 0.05:
                 seen["others ran"] = self.ticks > ticks
             popen = self.popens.get(operation.get("p", 0))
@@ -559,6 +616,12 @@ class Run:
             self.seen.append(seen)
         # Children that were not waited for may still be writing their reports.
         self.settle()
+        blocked = [item["actor"] for item in self.others if not item["actor"].ended]
+        if blocked:
+            self.since, self.now = _monotonic(), {"op": "join"}
+            while not all(actor.join(0.01) for actor in blocked):
+                pass
+            self.now = None
 
     def sends(self, operation):
         """Whether an operation may find out that the child reads no more."""
@@ -568,11 +631,11 @@ class Run:
     def settle(self):
         """Until every child is at rest."""
         for number in self.popens:
-            self.do_await({"p": number})
+            self.wait_for({"p": number})
 
     def closed(self, popen):
         streams = {name: getattr(popen, name, None) for name in ("stdin", "stdout", "stderr")}
-        streams.update({name: file for name, file in self.files.items() if name in ("r", "w")})
+        streams.update({name: file for name, file in self.files.items() if name in ("r", "w", "shared")})
         return [name for name, stream in streams.items() if stream is not None and stream.closed]
 
     def clean_up(self):
@@ -580,25 +643,20 @@ class Run:
         for fd in self.own:
             _close(fd)
         for popen in self.popens.values():
-            for name in ("stdin", "stdout", "stderr"):
-                stream = getattr(popen, name)
-                if stream is not None:
-                    _shut(stream)
+            for stream in filter(None, (popen.stdin, popen.stdout, popen.stderr)):
+                _shut(stream)
             if popen.returncode is None:
+                popen.returncode = -9
                 try:
                     _kill(popen.pid, 9)
-                    _, status = posix.waitpid(popen.pid, 0)
-                    popen.returncode = -9
+                    posix.waitpid(popen.pid, 0)
                 except OSError:
-                    popen.returncode = 0
+                    pass
         for file in self.files.values():
             _shut(file)
-        self.popens.clear()
-        self.files.clear()
 
     def left(self):
-        """What children found out and what is in files."""
-
+        """What children found out, what is in files, and what others ended with."""
         left: dict[str, list[Any]] = {}
         for name in sorted(os.listdir(".")):
             if name.startswith("report."):
@@ -608,9 +666,14 @@ class Run:
                 with open(name, "rb") as file:
                     data = file.read()
                 left[name] = [len(data), f"{zlib.crc32(data):08x}"]
+        if self.others:
+            left["others"] = [json.dumps(each) for item in self.others for each in item["did"]]
+        if self.called:
+            left["called"] = sorted(self.called)
         return left
 
 
+#: Operations by name: what they need, and what is done.
 _OF_CHILDREN = {
     "poll": lambda run, operation, popen: popen.poll(),
     "kill": lambda run, operation, popen: popen.kill(),
@@ -619,6 +682,8 @@ _OF_CHILDREN = {
     "wait": lambda run, operation, popen: popen.wait(**run.timeout(operation)),
     "exit": lambda run, operation, popen: popen.__exit__(None, None, None),
     "go": lambda run, operation, popen: run.go(operation["p"]),
+    # Somebody else kills the child and takes its exit status.
+    "reap": lambda run, operation, popen: [_kill(popen.pid, 9), posix.waitpid(popen.pid, 0)[1]],
     "communicate": lambda run, operation, popen: popen.communicate(
         run.data(operation["input"]) if "input" in operation else None, **run.timeout(operation)
     ),
@@ -628,50 +693,56 @@ _OF_STREAMS = {
     "osread": lambda run, operation, stream: run.os.read(stream.fileno(), operation["size"]),
     "capacity": lambda run, operation, stream: fcntl.fcntl(stream.fileno(), _F_GETPIPE_SZ),
     "blocking": lambda run, operation, stream: os.get_blocking(stream.fileno()),
+    "iterate": Run.iterate,
+    "readinto": Run.readinto,
     "select": lambda run, operation, stream: [
         len(each) for each in run.select.select([stream], [], [], run.seconds(operation["timeout"]))
     ],
 }
 _OF_ALL = {
+    "start": Run.begin,
+    "run": Run.function,
+    "await": Run.wait_for,
+    "pipe": Run.pipe,
+    "open": Run.open,
+    "together": Run.together,
+    "interrupt": Run.interrupt,
+    "yield": lambda run, operation: _pause_here(0),
     # Something is written to a named pipe from outside, or this end of it is closed.
     "feed": lambda run, operation: _write(run.peers[operation["name"]], run.data(operation["data"])),
     "hangup": lambda run, operation: run.give_up(run.peers.pop(operation["name"])),
-    # A signal to the process itself, whose handler only counts.
-    "interrupt": lambda run, operation: _kill(os.getpid(), 10),
+    # A file becomes shorter, or longer, from outside.
+    "cut": lambda run, operation: os.truncate(operation["name"], operation["size"]),
 }
 
 
 def _run(program, scale, module):
     """Run a program in a directory of its own; returns its outcome."""
     import shutil
+    import signal
     import tempfile
 
     directory = tempfile.mkdtemp(dir=CONFIG["directory"])
     os.chdir(directory)
     fds = len(os.listdir("/proc/self/fd"))
     run = Run(program, scale, module)
+    signal.signal(signal.SIGUSR1, run.handle)
     try:
         run.set_up()
+        rescuer = _Actor(run.watch)
         if GREEN:
             import eventlet
 
-            rescuer = eventlet.spawn(run.watch)
             eventlet.spawn(run.main).wait()
-            run.ended = True
-            rescuer.wait()
         else:
-            import threading
-
-            rescuer = threading.Thread(target=run.watch, daemon=True)
-            rescuer.start()
             run.main()
-            run.ended = True
-            rescuer.join()
+        run.ended = True
+        rescuer.join(60)
     finally:
         run.clean_up()
-    left = run.left()
-    seen = run.seen
-    run = None  # type: ignore[assignment]
+    left, seen = run.left(), run.seen
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    del run, rescuer
     gc.collect()
     leaked = len(os.listdir("/proc/self/fd")) - fds
     os.chdir("/")
@@ -680,8 +751,6 @@ def _run(program, scale, module):
 
 
 def main():
-    import signal
-
     faulthandler.enable(LINE.errors)
     try:
         module, fixes = _prepare()
@@ -690,8 +759,6 @@ def main():
 
         _write(LINE.errors, traceback.format_exc().encode())
         posix._exit(1)
-    signal.signal(signal.SIGUSR1, lambda *_: None)
-
     gc.collect()
     gc.freeze()
     LINE.send({"ready": True, "fixes": fixes})
