@@ -424,9 +424,11 @@ class Run:
             return method
 
         def deadline(popen):
-            popen.polls = getattr(popen, "polls", 0) + 1
-            if popen.polls == 3 and popen.returncode is None:
-                _kill(popen.pid, 9)
+            # Only while the child is held does the number of calls not depend on how fast it is.
+            if any(each is popen and self.state(number) == "held" for number, each in self.popens.items()):
+                popen.polls = getattr(popen, "polls", 0) + 1
+                if popen.polls == 3:
+                    _kill(popen.pid, 9)
             return base.poll(popen)
 
         methods = {"poll": deadline} if "deadline" in names else {}
