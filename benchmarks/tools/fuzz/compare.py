@@ -7,6 +7,12 @@ from typing import Any
 #: What fits into any default pipe, and into a small one.
 _MUCH, _LITTLE = 60_000, 512
 
+#: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
+_ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
+
+#: How a buffer and the hub refuse to serve two at the same moment.
+_REFUSALS = ("reentrant call inside", "Second simultaneous")
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -44,10 +50,10 @@ def difference(
     How much of an input was sent when the time is up follows from the size of the pipe, which patched code makes
     larger: it decides whether stdin is closed, how far the child comes, what it writes. And where closing stdin fails
     it is a matter of chance under a hub which of the outputs were read by then: eventlet's hubs keep who is ready in a
-    set. Where stock refuses a second use at the same moment, what becomes of the first one is undefined, too: of two
-    calls of ``communicate()`` the first returns nothing, and the next one has its output. From there on the two sides
-    are in different states, and only that counts which holds in every state: nothing hangs, others run, and no
-    descriptor is left open.
+    set. Whether stock refuses a second use at the same moment depends on whether the first waits, so on the size of the
+    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. From there on the two sides are
+    in different states, and only that counts which holds in every state: nothing hangs, no exception comes out that is
+    not meant to, others run, and no descriptor is left open.
     """
     if "ops" not in stock:
         return None
@@ -59,7 +65,7 @@ def difference(
     for index, (operation, mine, other) in enumerate(zip(program["ops"], stock["ops"], patched["ops"], strict=True)):
         parted = (
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
-            or _refuses(mine)
+            or _refuses(operation, mine)
         )  # fmt: skip
         if index < start:
             continue
@@ -100,9 +106,10 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
     return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}
 
 
-def _refuses(stock: dict[str, Any]) -> bool:
-    """Whether stock refuses what two do at the same moment: a buffer ("reentrant call") or the hub ("Second read")."""
-    return '"RuntimeError"' in json.dumps(stock)
+def _refuses(operation: dict[str, Any], stock: dict[str, Any]) -> bool:
+    """Whether stock refuses what several do at the same moment in an operation."""
+    several = "turns" in operation or "during" in operation
+    return several and any(refusal in json.dumps(stock) for refusal in _REFUSALS)
 
 
 def _chose_size(program: dict[str, Any], number: int) -> bool:
@@ -157,10 +164,15 @@ def _of_operation(
 def _of_parted(
     program: dict[str, Any], index: int, stock: dict[str, Any], patched: dict[str, Any]
 ) -> Difference | None:
-    # Whether others run meanwhile is a matter of whether it waits, and that may differ.
+    operation = program["ops"][index]
+    name = operation["op"]
     if stock.get("others ran") and patched.get("others ran") is False:
-        return Difference(index, program["ops"][index]["op"], "others ran", True, False)
-    return None
+        return Difference(index, name, "others ran", True, False)
+    error = patched.get("error")
+    # Others run meanwhile only if it waits, and that may differ.
+    if error in (None, stock.get("error"), *_ANY_STATE) or {"during", "turns"} & {*operation}:
+        return None
+    return Difference(index, name, "result", _result(stock), error)
 
 
 def _result(seen: dict[str, Any]) -> Any:

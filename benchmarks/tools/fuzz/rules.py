@@ -1,51 +1,107 @@
-"""The differences that the ``fix_`` patches are there for: everything else is a failure."""
+"""The differences that the ``fix_`` patches are there for: everything else is a failure.
+
+A rule looks at the first difference between stock and patched code in a program under a hub; the oracle is what stock
+has natively, where a fix promises "as natively".
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.tools.fuzz.compare import Difference
 
-Program = dict[str, Any]
-Seen = dict[str, Any]
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule judges."""
+
+    program: dict[str, Any]
+    found: Difference
+    stock: dict[str, Any]
+    patched: dict[str, Any]
+    #: what stock has natively; empty where the program cannot be run so
+    native: dict[str, Any]
+    #: the ``fix_`` patches that are applied
+    fixes: frozenset[str]
+
+    @property
+    def operation(self) -> dict[str, Any]:
+        return {} if self.found.index is None else self.program["ops"][self.found.index]
+
+    def seen(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """What an outcome has for the operation."""
+        if self.found.index is None or "ops" not in outcome:
+            return {}
+        seen: dict[str, Any] = outcome["ops"][self.found.index]
+        return seen
+
+    @property
+    def popen(self) -> dict[str, Any]:
+        """How the operation's child is started."""
+        children = self.program.get("children", [])
+        number = self.operation.get("p", 0)
+        found: dict[str, Any] = children[number].get("popen", {}) if number < len(children) else {}
+        return found
+
+    @property
+    def as_natively(self) -> bool:
+        """The patched code has what stock has natively."""
+        if self.found.index is None:
+            return bool(self.native) and self.native.get("left") == self.patched.get("left")
+        native, patched = self.seen(self.native), self.seen(self.patched)
+        if not native or not patched:
+            return False
+        return all(native.get(key) == patched.get(key) for key in ("error", "value", "args", "output", "stderr"))
 
 
-def _popens(program: Program) -> list[dict[str, Any]]:
-    return [child.get("popen", {}) for child in program.get("children", ())]
-
-
-def _exceptions(program: Program, found: Difference, stock: Seen, patched: Seen) -> bool:
-    if found.operation == "run":
+def _green_exceptions(case: Case) -> bool:
+    stock, patched = case.seen(case.stock), case.seen(case.patched)
+    if case.operation.get("op") == "run":
         # check_output() and run() used a Popen that blocks.
-        return True
-    return set(stock.get("caught", ())) < set(patched.get("caught", ())) and all(
-        stock.get(key) == patched.get(key) for key in {*stock, *patched} - {"caught"}
-    )
+        return case.as_natively
+    keys = ({*stock} | {*patched}) - {"caught"}
+    more = set(stock.get("caught", ())) < set(patched.get("caught", ()))
+    return more and all(stock.get(key) == patched.get(key) for key in keys)
 
 
-def _encoding(program: Program, found: Difference, stock: Seen, patched: Seen) -> bool:
+_READS = ("read", "read1", "readline", "readlines", "readinto", "iterate")
+
+
+def _green_encoding(case: Case) -> bool:
+    decides = bool(case.popen.get("encoding") or case.popen.get("errors"))
+    # Some operations exist with greenlets only.
+    alone = not case.native and case.operation.get("op") in (None, "communicate", *_READS)
     # The same text has another length in bytes, so that a buffer is written at another time.
-    return any("encoding" in popen or "errors" in popen for popen in _popens(program))
+    errors = {case.seen(case.stock).get("error"), case.seen(case.patched).get("error")}
+    breaks = errors == {None, "BrokenPipeError"} and case.operation.get("f") == "stdin"
+    return decides and (case.as_natively or alone or breaks)
 
 
-def _pipelines(program: Program, found: Difference, stock: Seen, patched: Seen) -> bool:
+def _green_pipelines(case: Case) -> bool:
+    def shares(child: dict[str, Any]) -> bool:
+        wires = (child.get("popen", {}).get(name) for name in ("stdin", "stdout", "stderr"))
+        return any(isinstance(wire, list) and wire[0] in ("child", "fifo") for wire in wires)
+
+    if not any(shares(child) for child in case.program.get("children", [])):
+        return False
     # Where a child met EAGAIN it stopped, and everything after that is different.
-    wires = [popen.get(name) for popen in _popens(program) for name in ("stdin", "stdout", "stderr")]
-    return any(isinstance(wire, list) and wire[0] in ("child", "fifo") for wire in wires)
+    reports = [line for name, lines in case.stock.get("left", {}).items() if "report" in name for line in lines]
+    return any("EAGAIN" in line or "nonblocking" in line for line in reports)
 
 
-#: Whether the difference of an operation, as it is seen in stock and patched, is what a fix is there for.
-RULES: dict[str, Callable[[Program, Difference, Seen, Seen], bool]] = {
-    "fix_green_encoding": _encoding,
-    "fix_green_exceptions": _exceptions,
-    "fix_green_pipelines": _pipelines,
+RULES: dict[str, Callable[[Case], bool]] = {
+    "fix_green_encoding": _green_encoding,
+    "fix_green_exceptions": _green_exceptions,
+    "fix_green_pipelines": _green_pipelines,
 }
+
+
 #: Fixes after which a program goes on as in stock, so that the rest of it is compared, too.
 PASSING = ("fix_green_exceptions",)
 
 
-def explained(program: Program, found: Difference, stock: Seen, patched: Seen, fixes: frozenset[str]) -> str | None:
+def explained(case: Case) -> str | None:
     """The name of the fix that a difference is there for, or None. A hang is never meant."""
-    if found.field in ("hang", "died", "leaked"):
+    if case.found.field in ("hang", "died", "leaked"):
         return None
-    seen = [{} if found.index is None else outcome["ops"][found.index] for outcome in (stock, patched)]
-    return next((name for name, rule in RULES.items() if name in fixes and rule(program, found, *seen)), None)
+    return next((name for name, rule in RULES.items() if name in case.fixes and rule(case)), None)

@@ -144,27 +144,32 @@ def _kind(team: Team, side: str, found: compare.Difference) -> str:
 
 
 def _judged(
-    team: Team, program: Program, side: str, seen: dict[str, dict[str, Any]]
+    team: Team, program: Program, side: str, seen: dict[str, dict[str, Any]], scale: int = 1
 ) -> compare.Difference | str | None:
     """The difference of a side from stock, or the name of the fix that explains it."""
     found = compare.difference(program, seen["stock"], seen[side])
-    rule = None
-    while found is not None and side != "strict":
-        rule = rules.explained(program, found, seen["stock"], seen[side], team.fixes)
+    if found is None or side == "strict":
+        return found
+    native: dict[str, Any] = {}
+    if team.group.kind == "green" and runs_natively(program):
+        native = team.run(program, ("native",), scale)["native"]
+    while True:
+        rule = rules.explained(rules.Case(program, found, seen["stock"], seen[side], native, team.fixes))
         if rule not in rules.PASSING or found.index is None:
             return rule or found
         found = compare.difference(program, seen["stock"], seen[side], found.index + 1)
-    return found or rule
+        if found is None:
+            return rule
 
 
 def _confirmed(team: Team, program: Program, side: str, scale: int) -> Failure | None:
     """The failure, if it is there again, and each side does the same each time."""
-    runs = [team.run(program, ("stock", side), scale) for scale in (scale, scale // 2, scale)]
+    runs = [team.run(program, ("stock", side), each) for each in (scale, scale // 2, scale)]
     for name in ("stock", side):
         for one, other in itertools.permutations([run[name] for run in runs], 2):
             if compare.difference(program, one, other):
                 return None
-    found = _judged(team, program, side, runs[0])
+    found = _judged(team, program, side, runs[0], scale)
     if not isinstance(found, compare.Difference):
         return None
     return Failure(_kind(team, side, found), side, runs[0]["stock"], runs[0][side], len(program["ops"]))

@@ -39,10 +39,8 @@ class Group:
         return {"plain": "native", "taken": "taken"}.get(self.flavour, "green")
 
 
-GROUPS = (
-    Group("native", "plain"),
-    *(Group(hub, flavour) for flavour in ("monkey", "explicit", "taken") for hub in HUBS),
-)
+NATIVE = Group("native", "plain")
+GROUPS = (NATIVE, *(Group(hub, flavour) for flavour in ("monkey", "explicit", "taken") for hub in HUBS))
 
 
 class Worker:
@@ -125,12 +123,12 @@ class Team:
 
     def run(self, program: dict[str, Any], names: tuple[str, ...], scale: int = 1) -> dict[str, dict[str, Any]]:
         """Run a program on sides: ``stock``, ``strict`` (patched without the ``fix_`` patches), ``fixed`` (patched as
-        by default)."""
+        by default), ``native`` (stock on native threads)."""
         for name in names:
             if name not in self._workers:
-                patched = name != "stock"
+                group, patched = NATIVE if name == "native" else self.group, name in ("strict", "fixed")
                 self._workers[name] = Worker(
-                    hub=self.group.hub, flavour=self.group.flavour, patched=patched, fixes=name == "fixed",
+                    hub=group.hub, flavour=group.flavour, patched=patched, fixes=name == "fixed",
                     plant=self._plant if patched else "", directory=self._directory.name,
                 )  # fmt: skip
             self._workers[name].start()
