@@ -28,15 +28,15 @@ class HubSelector:
     The listeners stay with the hub from one wait to the next, where ``trampoline()`` adds and removes one each time
     (two ``epoll_ctl`` and their bookkeeping). The hub may call several of them in one turn; each switches to the
     greenlet only while that waits here. A signal handler that yields may consume such a switch. Readiness is reported
-    again in the next turn of the hub, and a time-out or an error is repeated until :meth:`wait` has returned.
+    again in the next turn of the hub, and a time-out or an error is repeated until :meth:`wait` has returned. As with
+    upstream's ``select()``, the hub knows of nothing before the first wait, and only a wait raises what the hub does.
     """
 
     def __init__(self) -> None:
         self._hub = hubs.get_hub()
         self._greenlet = greenlets.getcurrent()
-        if self._hub.greenlet is self._greenlet:
-            # It looks at nothing else then, and raises what this release raises.
-            hubs.trampoline(-1, read=True)
+        #: what is waited for, by descriptor
+        self._events: dict[int, str] = {}
         self._listeners: dict[int, Any] = {}
         #: device and inode of each descriptor when its listener was added
         self._files: dict[int, tuple[int, int] | None] = {}
@@ -50,29 +50,27 @@ class HubSelector:
 
     def __exit__(self, *exc_info: object) -> None:
         for fd in list(self._listeners):
-            self.forget(fd)
+            self._hub.remove(self._listeners.pop(fd))
 
     def watch_read(self, fd: int) -> None:
-        self._watch(self._hub.READ, fd)
+        self._events[fd] = self._hub.READ
 
     def watch_write(self, fd: int) -> None:
-        self._watch(self._hub.WRITE, fd)
-
-    def _watch(self, event: str, fd: int) -> None:
-        self._listeners[fd] = self._hub.add(event, fd, self._on_ready, self._on_error, lambda: None)
-        self._files[fd] = _identify(fd)
+        self._events[fd] = self._hub.WRITE
 
     def forget(self, fd: int) -> None:
+        del self._events[fd]
         self._ready.discard(fd)
         self._files.pop(fd, None)
-        self._hub.remove(self._listeners.pop(fd))
+        if fd in self._listeners:
+            self._hub.remove(self._listeners.pop(fd))
 
     def wait(self, timeout: float | None) -> list[int]:
         """Return the ready descriptors, or an empty list after ``timeout`` seconds.
 
         :raises OSError: a descriptor was closed elsewhere; upstream, which registers it for each wait, raises the same
         """
-        self._watch_again()
+        self._watch()
         if timeout is not None:
             self._timer = self._hub.schedule_call_global(timeout, self._resume)
         self._ready.clear()
@@ -90,12 +88,19 @@ class HubSelector:
             raise thrown[0] if len(thrown) == 1 else thrown[1]
         return [fd for fd in self._listeners if fd in self._ready]
 
-    def _watch_again(self) -> None:
-        """Register anew what was closed elsewhere, or whose number another file has by now: epoll has dropped it."""
-        for fd in [fd for fd, file in self._files.items() if _identify(fd) != file]:
-            event = self._listeners[fd].evtype
-            self.forget(fd)
-            self._watch(event, fd)
+    def _watch(self) -> None:
+        """Tell the hub of what is new, and of what was closed or replaced elsewhere, which epoll has dropped."""
+        if self._hub.greenlet is self._greenlet:
+            # It looks at nothing else then, and raises what this release raises.
+            hubs.trampoline(-1, read=True)
+        for fd, event in self._events.items():
+            file = _identify(fd)
+            listener = self._listeners.get(fd)
+            if listener is None or file != self._files[fd]:
+                if listener is not None:
+                    self._hub.remove(self._listeners.pop(fd))
+                self._listeners[fd] = self._hub.add(event, fd, self._on_ready, self._on_error, lambda: None)
+                self._files[fd] = file
 
     def _on_ready(self, fd: int) -> None:
         self._ready.add(fd)

@@ -193,14 +193,39 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
     assert timers(hub) <= before
 
 
-def test_two_greenlets_on_one_child(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
-    popen = green.Popen(command(out(1, 100), gate.wait), pass_fds=gate.fds, **OUTPUTS)
-    first = eventlet.spawn(popen.communicate)
+def test_two_greenlets_on_one_child(hub: Any, green: ModuleType) -> None:
+    """The second call is refused, and what the first reads from then on is for the third."""
+
+    def go() -> Any:
+        with Gate() as gate:
+            steps = [out(1, 100), gate.tell, gate.wait, out(2, 10)]
+            popen = green.Popen(command(*steps), pass_fds=gate.fds, **OUTPUTS)
+            first = eventlet.spawn(popen.communicate)
+            gate.reached(eventlet.sleep)
+            eventlet.sleep(0.01)
+            with pytest.raises(RuntimeError, match="Second simultaneous read"):
+                popen.communicate()
+            gate.open()
+            return first.wait(), popen.communicate()
+
+    assert as_upstream(go) == ((data(1, 100), b""), (data(2, 10), b""))
+
+
+def test_a_call_without_time_does_not_ask_the_hub(hub: Any, green: ModuleType, gate: Gate) -> None:
+    """Not where another greenlet reads, and not in the hub itself."""
+    popen = green.Popen(command(gate.wait), pass_fds=gate.fds, **OUTPUTS)
+    reader = eventlet.spawn(popen.stdout.read)
     eventlet.sleep(0)
-    with pytest.raises(RuntimeError, match="Second simultaneous read"):
-        popen.communicate()
+
+    def go() -> Any:
+        errors = eventlet.event.Event()
+        hub.schedule_call_global(0, lambda: errors.send(outcome(lambda: popen.communicate(timeout=0))))
+        return [each[0].__name__ for each in (outcome(lambda: popen.communicate(timeout=0)), errors.wait())]
+
+    assert as_upstream(go) == ["TimeoutExpired", "TimeoutExpired"]
     gate.open()
-    assert first.wait() == (data(1, 100), b"")
+    assert reader.wait() == b""
+    popen.communicate()
 
 
 def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: ModuleType, gate: Gate) -> None:

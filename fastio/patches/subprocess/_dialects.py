@@ -23,7 +23,9 @@ class Communication:
         self.endtime = endtime
         self.orig_timeout = orig_timeout
         self.files: dict[int, Any] = {}
-        self.outputs: list[tuple[Drain, list[bytes]]] = []
+        self.outputs: list[Drain] = []
+        #: what was read, by stream; a call that another one overtakes returns this
+        self.found: dict[Any, list[bytes]] = popen._fileobj2output
         self.feed: Feed | None = None
         #: another call for the same Popen has begun, in a signal handler, thread or greenlet: what is read is passed on
         #: at once, so that both see it in the order of the reads
@@ -31,12 +33,15 @@ class Communication:
 
     def begin(self) -> None:
         """Note this call, and share what the others for the same Popen have read by now."""
+        share(self.popen)
         others = _running.setdefault(id(self.popen), [])
+        self.shared = bool(others)
         others.append(self)
-        if len(others) > 1:
-            for each in others:
-                each.shared = True
-                each.flush()
+
+    def chunks(self, drain: Drain) -> list[bytes]:
+        """Where what is read now belongs: a second call puts lists of its own in the place of those of the first."""
+        chunks: list[bytes] = self.popen._fileobj2output[self.files[drain.fd]]
+        return chunks
 
     def moved(self) -> None:
         if self.shared:
@@ -50,12 +55,11 @@ class Communication:
             self.loop_ended()
             self.flush()
             popen = self.popen
-            found = popen._fileobj2output
             popen._check_timeout(
                 self.endtime,
                 self.orig_timeout,
-                found[popen.stdout] if popen.stdout else None,
-                found[popen.stderr] if popen.stderr else None,
+                self.found[popen.stdout] if popen.stdout else None,
+                self.found[popen.stderr] if popen.stderr else None,
                 skip_check_and_raise=True,
             )
         return left
@@ -64,10 +68,10 @@ class Communication:
         self.popen._input_offset = offset
 
     def ended(self, fd: int) -> None:
-        for drain, chunks in self.outputs:
+        for drain in self.outputs:
             if drain.fd == fd:
                 # Upstream keeps the empty read at the end as well: b"" and None differ in TimeoutExpired.
-                chunks += [drain.take(), b""]
+                self.chunks(drain).extend([drain.take(), b""])
         self.files[fd].close()
 
     def loop_ended(self) -> None:
@@ -87,10 +91,17 @@ class Communication:
 
     def flush(self) -> None:
         """Put what was read where ``_check_timeout`` and other code look for it."""
-        for drain, chunks in self.outputs:
+        for drain in self.outputs:
             data = drain.take()
             if data:
-                chunks.append(data)
+                self.chunks(drain).append(data)
+
+
+def share(popen: Any) -> None:
+    """Another call begins: those in progress put what they have read where it looks, now and after each read."""
+    for each in _running.get(id(popen), ()):
+        each.shared = True
+        each.flush()
 
 
 class Dialect:
@@ -131,6 +142,9 @@ class ResumesInput(NamesWholeTimeout):
 
 class _WithLoopOfModule(Communication):
     """The loop is a function of the module, which knows nothing of the Popen."""
+
+    def chunks(self, drain: Drain) -> list[bytes]:
+        return self.found[self.files[drain.fd]]
 
     def fed(self, offset: int) -> None:
         # An exception leaves it as it was before the call.

@@ -19,7 +19,7 @@ from fastio.counters import Reason, Tally
 from fastio.io.drain import LEAST, Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
-from fastio.patches.subprocess._dialects import Dialect, dialect_of
+from fastio.patches.subprocess._dialects import Dialect, dialect_of, share
 from fastio.patching import holders
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Make, Target
@@ -121,11 +121,11 @@ def communicate(
 
     talk = dialect.communication(dialect, popen, endtime, orig_timeout)
     pipe_size = 0 if has_pipes_of_chosen_size(popen) else settings.pipe_size
-    for stream, chunks in ((popen.stdout, stdout), (popen.stderr, stderr)):
-        if stream and chunks is not None and not stream.closed:
+    for stream in (popen.stdout, popen.stderr):
+        if stream and not stream.closed:
             drain = Drain(stream.fileno(), max(settings.chunk_size, LEAST), pipe_size)
             talk.files[drain.fd] = stream
-            talk.outputs.append((drain, chunks))
+            talk.outputs.append(drain)
     sent_before = 0
     if popen.stdin and (popen._input and not popen.stdin.closed if dialect.resumes_input else input):
         fd = popen.stdin.fileno()
@@ -135,12 +135,11 @@ def communicate(
     try:
         talk.begin()
         with mode.waiter.open_selector() as selector:
-            drains = [drain for drain, _ in talk.outputs]
-            exchange(drains, talk.feed, selector, talk, mode.new_pace(settings))
+            exchange(talk.outputs, talk.feed, selector, talk, mode.new_pace(settings))
         talk.loop_ended()
     finally:
         sent = 0 if talk.feed is None else talk.feed.offset - sent_before
-        counts.moved(sent + sum(drain.total for drain, _ in talk.outputs))
+        counts.moved(sent + sum(drain.total for drain in talk.outputs))
         talk.close()
 
     try:
@@ -158,6 +157,7 @@ def replacement(wrapped: Callable[..., Any], hook: Any, mode: Mode, counts: Tall
     dialect = dialect_of(hook.release)(hook.original.__globals__)
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
+        share(self)
         to_send = (dialect.resumes_input and self._input) or (None if self.text_mode else input)
         if to_send and not plain_bytes(to_send):
             counts.fell_back(Reason.INPUT)
