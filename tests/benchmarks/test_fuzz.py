@@ -116,7 +116,7 @@ def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> Non
     [
         ("lost_data", "communicate: value"),
         ("hang", "hang"),
-        ("wrong_exception", "error: TimeoutExpired -> OSError"),
+        ("wrong_exception", ": TimeoutExpired -> OSError"),
     ],
 )
 def test_a_planted_fault_is_found_and_kept(fault: str, result: str, tmp_path: pathlib.Path) -> None:
