@@ -176,7 +176,7 @@ def _main() -> None:
     try:
         for argument in sys.argv[2:]:
             name, *words = argument.split(":")
-            _STEPS[name](*words)
+            _STEPS[name](*words)  # type: ignore[operator]
     except BaseException:
         posix._exit(_FAILED)
     posix._exit(0)

@@ -389,7 +389,7 @@ class Run:
             import array
 
             return array.array("I", raw[: size // 4 * 4])
-        return {"bytearray": bytearray, "memoryview": memoryview}.get(*kind or ["bytes"], bytes)(raw)
+        return {"bytearray": bytearray, "memoryview": memoryview}.get(kind[0] if kind else "bytes", bytes)(raw)
 
     def opened(self, file, name=None):
         self.files[name or f"wired{len(self.files)}"] = file
