@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastio.trace.analysis import clocks, commands, components, failures, messages, reading
+from fastio.trace.analysis import clocks, commands, failures, messages, reading
 from fastio.trace.analysis.clocks import Alignment
 from fastio.trace.analysis.failures import Failure
 from fastio.trace.analysis.model import Span, Trace, TraceError
@@ -15,6 +15,8 @@ from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request, request
 OUTCOMES = (OK, FAILED, ABORTED)
 #: Of the requests' durations, and of those of their states.
 PERCENTILES = (50, 90, 99)
+#: Where the classes of numbers of requests in flight begin.
+_LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 
 
 @dataclass
@@ -63,7 +65,7 @@ class Analysis:
             programs.setdefault(commands.program(span), []).append(span)
         by_level: dict[int, list[Request]] = {}
         for each in self.requests:
-            by_level.setdefault(components.level(each.concurrency), []).append(each)
+            by_level.setdefault(level(each.concurrency), []).append(each)
         unexpected = Counter(f"{each.kind.name}: {what}" for each in self.requests for what in each.unexpected)
         return {
             "counts": dict(self.trace.counts),
@@ -76,7 +78,7 @@ class Analysis:
                 "residual_s": self.alignment.residual / 1e9,
             },
             "kinds": {name: _kind(own) for name, own in self.kinds().items()},
-            "in flight": {components.level_name(level): _rates(own) for level, own in sorted(by_level.items())},
+            "in flight": {level_name(start): _rates(own) for start, own in sorted(by_level.items())},
             "unexpected events": dict(unexpected.most_common()),
             "commands": {name: _program(own) for name, own in programs.items()},
             "causes": dict(Counter(self.causes.values()).most_common()),
@@ -97,6 +99,17 @@ def analyse(paths: Iterable[str | Path]) -> Analysis:
     impossible = list(messages.impossible(trace, sent))
     causes = failures.causes(found, failed)
     return Analysis(trace, alignment, impossible, found, commands.commands(trace), failed, causes)
+
+
+def level(concurrency: float) -> int:
+    """The class of a number of requests in flight: where it begins."""
+    return max(each for each in _LEVELS if each <= max(concurrency + 0.5, 1))
+
+
+def level_name(start: int) -> str:
+    following = _LEVELS.index(start) + 1
+    last = _LEVELS[following] - 1 if following < len(_LEVELS) else None
+    return f"{start}+" if last is None else str(start) if last == start else f"{start}–{last}"
 
 
 def percentile(figures: Sequence[float], part: float) -> float:
@@ -148,24 +161,13 @@ def _rates(own: Sequence[Request]) -> dict[str, Any]:
 def _kind(own: Sequence[Request]) -> dict[str, Any]:
     times = state_times(own)
     last = Counter(each.state for each in own if each.outcome != OK)
-    by_level: dict[int, tuple[Counter[str], list[Request]]] = {}
-    for each in own:
-        together, requests = by_level.setdefault(components.level(each.concurrency), (Counter(), []))
-        together.update(components.times(each))
-        requests.append(each)
     return {
         **_rates(own),
         "states": {
             state: {"count": len(figures), "ended badly": last[state], **_percentiles(figures)}
             for state, figures in {**times, **{state: [] for state in sorted(last) if state not in times}}.items()
         },
-        "components": {
-            components.level_name(level): {
-                "requests": len(requests), "seconds": {name: time / 1e9 for name, time in together.most_common()}
-            }
-            for level, (together, requests) in sorted(by_level.items())
-        },
-    }  # fmt: skip
+    }
 
 
 def _program(own: Sequence[Span]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def lead(figures: Mapping[str, Any]) -> list[str]:
 
 def tables(figures: Mapping[str, Any]) -> list[Table]:
     """All tables that have rows."""
-    parts = (*_requests(figures), *_components(figures), *_states(figures), *_errors(figures), _clocks(figures))
+    parts = (*_requests(figures), *_states(figures), *_errors(figures), _clocks(figures))
     return [each for each in (*parts, *_data(figures)) if each.rows]
 
 
@@ -71,27 +71,6 @@ def _rates(own: Mapping[str, Any]) -> list[str]:
         *_times(seconds),
         number(moved / seconds["sum"]) if moved and seconds["sum"] else EMPTY,
     ]
-
-
-def _components(figures: Mapping[str, Any]) -> Iterable[Table]:
-    note = (
-        "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
-        "for the data of an upload; client: the client, the network and the server's queue of connections"
-    )
-    last = [*figures["kinds"], ""][-2:][0]
-    for kind, own in figures["kinds"].items():
-        total: Counter[str] = Counter()
-        for each in own["components"].values():
-            total.update(each["seconds"])
-        names = [name for name, _ in total.most_common()]
-        rows = []
-        for level, each in own["components"].items():
-            whole = sum(each["seconds"].values()) or 1
-            times = [each["seconds"].get(name, 0) for name in names]
-            cells = [f"{number(time * 1e3 / each['requests'])} ({time / whole:.0%})" for time in times]
-            rows.append([level, str(each["requests"]), *cells])
-        caption = f"Time by component, {kind}: mean ms, by the requests in flight"
-        yield Table(caption, ["in flight", "requests", *names], rows if names else [], [note] * (kind == last))
 
 
 def _states(figures: Mapping[str, Any]) -> Iterable[Table]:

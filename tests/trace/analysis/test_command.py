@@ -40,8 +40,8 @@ def test_the_terminal_has_all_tables(directory, capsys):
     status, out, err = run(capsys, directory)
     assert (status, err) == (0, "")
     for heading in (
-        "Requests by kind", "Requests by how many were in flight", "Time by component, download",
-        "States of download", "Why requests failed", "Errors by component",
+        "Requests by kind", "Requests by how many were in flight", "States of download",
+        "Why requests failed", "Errors by component",
         "Corrections of the clocks", "What was read",
     ):  # fmt: skip
         assert heading in out

@@ -1,11 +1,10 @@
-"""Requests, their states, how they ended, and where their time went, of traces that are made up."""
+"""Requests, their states and how they ended, of traces that are made up."""
 
 import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from fastio.trace.analysis import components
-from fastio.trace.analysis.analysis import analyse, percentile, state_times
+from fastio.trace.analysis.analysis import analyse, level, level_name, percentile, state_times
 from tests.trace.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 PATH = "/v2/images/0b1c/file"
@@ -140,29 +139,6 @@ def test_the_states_of_an_upload(tmp_path):
     assert [(stay.state, round(stay.duration / MS)) for stay in request.stays] == [
         ("middleware", 1), ("controller", 2), ("store: adding", 27), ("saving", 4), ("serializing", 1)
     ]  # fmt: skip
-    times = {name: round(time / MS) for name, time in components.times(request).items()}
-    assert times == {"glance": 8, "store.filesystem": 7, "input": 20}
-
-
-def test_components_together_are_the_request(world, tmp_path):
-    world.run(50, 5)
-    for request in analysed(world, tmp_path).requests:
-        assert sum(components.times(request).values()) == pytest.approx(request.duration, abs=10)
-
-
-def test_the_store_gets_its_time_out_of_the_body_and_the_hub_its_waits(tmp_path):
-    def record(process):
-        outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
-        store = process.begin(BEGIN + 10 * MS, "store.swift.get", outer)
-        body = process.begin(BEGIN + 20 * MS, "glance.body", outer)
-        process.end(BEGIN + 90 * MS, body, waits=2, wait_ns=30 * MS)
-        process.end(BEGIN + 90 * MS, store, busy_ns=25 * MS)
-        process.end(BEGIN + 100 * MS, outer, status=200, waits=3, wait_ns=35 * MS)
-
-    [request] = single(tmp_path, record).requests
-    times = {name: round(time / MS) for name, time in components.times(request).items()}
-    # 10 before + 40 of the body without its waits - 15 of the store's in it + 10 after, of which it waited 5.
-    assert times == {"glance": 40, "store.swift": 25, "hub": 35}
 
 
 def test_concurrency_is_the_mean_number_in_flight(tmp_path):
@@ -178,7 +154,7 @@ def test_concurrency_is_the_mean_number_in_flight(tmp_path):
     (0.2, "1"), (1, "1"), (2, "2–4"), (4.6, "5–9"), (99.6, "100–199"), (10**6, "10000+")
 ])  # fmt: skip
 def test_levels(concurrency, name):
-    assert components.level_name(components.level(concurrency)) == name
+    assert level_name(level(concurrency)) == name
 
 
 def test_percentiles_lie_between_figures():
