@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from fastio.counters import Cause, Reason, Tally
 
-if TYPE_CHECKING:
-    from fastio.concurrency.waiting import Waiter
+#: One of :mod:`fastio.concurrency.waiting`, which imports this module for those of a hub.
+Waiter: TypeAlias = Any
 
 #: Longer time-outs, in seconds, are left to upstream: poll counts milliseconds in 32 bits.
 _LONGEST = 2_000_000
