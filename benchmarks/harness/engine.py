@@ -46,7 +46,6 @@ class Variant:
     :param rounds: more or fewer than the case's, for rows that cost little or much; tables mark them
     :param warmup: unmeasured runs before the first round
     :param python: another interpreter for this variant
-    :param script: ``python script NAME JSON`` is run instead of the worker, for interpreters that cannot import that
     :param against: title of the variant that this one is compared with, if it is not the case's baseline
     :param skip: why this variant cannot run here; it is then shown as skipped, with this reason
     """
@@ -57,7 +56,6 @@ class Variant:
     rounds: int | None = None
     warmup: int | None = None
     python: str | None = None
-    script: str | None = None
     against: str = ""
     skip: str = ""
 
@@ -357,10 +355,7 @@ def _prepare(name: str, case: Case, parameters: dict[str, Any], told: dict[str, 
 
 def _command(case: Case, variant: Variant, parameters: Mapping[str, Any]) -> list[str]:
     python = variant.python or sys.executable
-    data = json.dumps(parameters)
-    if variant.script:
-        return [python, variant.script, variant.name, data]
-    return [python, "-m", "benchmarks.harness.worker", case.workload, variant.name, data]
+    return [python, "-m", "benchmarks.harness.worker", case.workload, variant.name, json.dumps(parameters)]
 
 
 def _run_once(variant: VariantResult, timeout: float, round_number: int, warmup: bool, told: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ PATIENCE = 100
 #: Variants for the engine: the process says who it is, fails, hangs ...
 SCRIPT = """
 import json, os, subprocess, sys, time
-name, parameters = sys.argv[1], json.loads(sys.argv[2])
+name, parameters = sys.argv[-2], json.loads(sys.argv[-1])
 result = {"seconds": 0.001, "verified": True, "bytes": 1000, "pid": os.getpid(), "said": name, **parameters}
 if name == "fails":
     sys.exit("it is broken")
@@ -52,11 +52,16 @@ print("no JSON" if name == "mumbles" else json.dumps(result))
 """
 
 
+def interpreter(path: Path, program: str) -> str:
+    """A program in place of an interpreter: it is given what that would be given to run a variant."""
+    path.write_text(f"#!{sys.executable}\n{program}")
+    path.chmod(0o755)
+    return str(path)
+
+
 @pytest.fixture
 def script(tmp_path):
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT)
-    return str(path)
+    return interpreter(tmp_path / "script", SCRIPT)
 
 
 @pytest.fixture
@@ -65,7 +70,7 @@ def run(script):
 
     def run(*variants: Variant | str, options: Options | None = None, path: Path | None = None, **fields):
         made = [Variant(each) if isinstance(each, str) else each for each in variants]
-        made = [Variant(**{**vars(each), "script": script}) for each in made]
+        made = [dataclasses.replace(each, python=each.python or script) for each in made]
         result = results.Result("test", machine.describe(), machine.packages())
         case = Case("case", "none", made, **fields)
         engine.run([case], result, options, path=path, progress=io.StringIO())
@@ -215,8 +220,8 @@ def test_an_interrupted_run_leaves_what_it_has_measured(script, tmp_path):
     code = f"""
         from pathlib import Path
         from benchmarks.harness import engine, results
-        case = engine.Case("case", "none", [engine.Variant("a", script={script!r}, rounds=3),
-            engine.Variant("hangs", script={script!r}, warmup=0, rounds=1)], {{"note": {str(note)!r}}})
+        case = engine.Case("case", "none", [engine.Variant("a", python={script!r}, rounds=3),
+            engine.Variant("hangs", python={script!r}, warmup=0, rounds=1)], {{"note": {str(note)!r}}})
         engine.run([case], results.Result("test", {{}}, {{}}), path=Path({str(path)!r}))
     """
     process = subprocess.Popen(
@@ -252,7 +257,7 @@ def test_a_case_that_can_not_be_run_is_refused(fields, message):
 
 def test_progress_in_a_log(script):
     stream = io.StringIO()
-    case = Case("case", "none", [Variant("a", script=script), Variant("fails", script=script)], rounds=1)
+    case = Case("case", "none", [Variant("a", python=script), Variant("fails", python=script)], rounds=1)
     engine.run([case], results.Result("test", {}, {}), progress=stream)
     lines = stream.getvalue().splitlines()
     assert lines[0] == "case: 4 runs"
@@ -350,11 +355,11 @@ from fastio.tables import Table
 SCRIPT = {script!r}
 
 def case(name, names, **fields):
-    return Case(name, "none", [Variant(each, script=SCRIPT) for each in names], {{"size": 8}}, **fields)
+    return Case(name, "none", [Variant(each, python=SCRIPT) for each in names], {{"size": 8}}, **fields)
 
 CASES = [
     case("one", {names!r}, rounds=3),
-    Case("two", "none", [Variant("a", script=SCRIPT), Variant("b", script=SCRIPT, skip="not here")], rounds=2),
+    Case("two", "none", [Variant("a", python=SCRIPT), Variant("b", skip="not here")], rounds=2),
     case("long", "a", rounds=1, long=True),
     case("away", "ab", backend="nothing"),
 ]
@@ -497,7 +502,7 @@ def fake(monkeypatch):
 #: Says what it was told; the one that prepares gives the others something.
 TOLD = """
 import json, os, sys
-name = sys.argv[1]
+name = sys.argv[-2]
 if name == "fails":
     sys.exit("nothing to read")
 told = json.loads(os.environ["FASTIO_BENCHMARK_SURROUNDINGS"])
@@ -508,12 +513,11 @@ print(json.dumps({"seconds": 0.001, "verified": True, "bytes": 1, "told": told, 
 @pytest.fixture
 def told(tmp_path, monkeypatch):
     """Run a case whose worker is the script above; returns its result."""
-    path = tmp_path / "told.py"
-    path.write_text(TOLD)
+    path = interpreter(tmp_path / "told", TOLD)
     command = engine._command
     monkeypatch.setattr(
         engine, "_command",
-        lambda case, variant, parameters: command(case, dataclasses.replace(variant, script=str(path)), parameters),
+        lambda case, variant, parameters: command(case, dataclasses.replace(variant, python=path), parameters),
     )  # fmt: skip
 
     def told(**fields):

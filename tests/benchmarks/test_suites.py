@@ -33,7 +33,7 @@ def test_what_a_suite_declares_fits_together(suite):
         assert {case.backend, *(name for name, _ in case.beside.values())} <= {"", *BACKENDS, *SERVICES}
         variants = case.all_variants()
         for variant in variants:
-            assert variant.script or variant.name in known_variants
+            assert variant.name in known_variants
             assert variant.against in ("", *(each.title for each in variants))
             assert variant.parameters.get("server", "") in ("", *case.beside)
             assert case.long or quick.parameters(case, variant).get("size", 0) <= results.MIB, "not quick"

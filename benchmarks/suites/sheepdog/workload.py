@@ -22,10 +22,8 @@ for the references, which have no Python in the way of the bytes.
 """
 
 import functools
-import json
 import os
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -106,13 +104,3 @@ VARIANTS = variants(
         "reference-pipeline": reference_pipeline,
     },
 )
-
-
-def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What the script for Python 2.7, which cannot import this module, needs: payload, commands, environment."""
-    payload, commands, environment = reading(parameters)
-    return {"sha256": payload.sha256, "commands": commands, "environment": environment}
-
-
-if __name__ == "__main__":
-    print(json.dumps(prepare(json.loads(sys.argv[1]))))
