@@ -20,8 +20,8 @@ _SAME = {
     "shared-import": "import", "pyimport": "import", "py-import": "import", "spyimport": "import",
     "pyshared-import": "import", "py-shared-import": "import",
 }  # fmt: skip
-#: Options whose values decide what can be in effect.
-_DECIDING = {"enable-threads", "plugin", "rem-header", "del-header"}
+#: Options whose values decide what can be in effect; so do those of routes.
+_DECIDING = re.compile(r"(enable-threads|plugin|route.*)$")
 #: How uWSGI, and distributions' builds of it with one Python, are called.
 _NAME = re.compile(r"uwsgi(-core|_python\d+)?$")
 #: ``%d``, ``%(option)`` and ``$(VARIABLE)`` in a value.
@@ -76,7 +76,7 @@ def read(program: Sequence[str], environ: Mapping[str, str]) -> Uwsgi:
         paths=told.get("pythonpath", []),
         arguments=[word for each in told.get("pyargv", []) for word in shlex.split(each)],
         imports_fastio="fastio.auto" in told.get("import", []),
-        options={name: values if name in _DECIDING else [] for name, values in told.items()},
+        options={name: values if _DECIDING.match(name) else [] for name, values in told.items()},
     )
 
 

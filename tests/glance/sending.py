@@ -92,12 +92,14 @@ def start_giving(
     uwsgi: Mapping[str, str] | None = None,
     config: Configuration | None = None,
     post_buffering: int = 0,
+    served_by: str = "http-socket",
     **settings: str,
 ) -> Sending:
     """Start glance 33 with one process and one thread, and with ``glance_slow_clients`` unless it is ``"stock"``.
 
     :param uwsgi: options of uWSGI
     :param post_buffering: of the backend
+    :param served_by: the option by which uWSGI listens
     :param settings: variables of the environment
     """
 
@@ -105,7 +107,8 @@ def start_giving(
         found = service.command()
         file = service.etc / "uwsgi.ini"
         lines = [f"{name} = {value}" for name, value in (uwsgi or {}).items()]
-        file.write_text("\n".join([file.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
+        text = file.read_text().replace("http-socket =", f"{served_by} =")
+        file.write_text("\n".join([text, *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
         return found
 
     settings.setdefault("FASTIO_ALSO", "glance_slow_clients")

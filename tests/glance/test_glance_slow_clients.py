@@ -20,8 +20,8 @@ import pytest
 
 import fastio
 from benchmarks.backends import nginx
-from benchmarks.backends.base import ROOT
-from benchmarks.backends.glance import Service
+from benchmarks.backends.base import ROOT, http_status
+from benchmarks.backends.glance import SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.suites.glance.slow import Temporary
 from fastio.io import file_pieces
@@ -65,14 +65,52 @@ def all_closed(sending: Sending) -> bool:
     return not open_images(sending.service)
 
 
+#: How deployments serve glance, as far as that decides.
+SERVED = {
+    "glance": {},
+    "kolla-ansible": {
+        "served_by": "http",
+        "uwsgi": {"static-map": "/help=/nowhere", "chunked-input-limit": "67108864"},
+    },
+    "openstack-ansible": {"uwsgi": {"route-user-agent": "^health$ donotlog:", "disable-write-exception": "true"}},
+    "openstack-helm": {"uwsgi": {"route-user-agent": "^kube-probe.* donotlog:", "procname-prefix-spaced": "glance:"}},
+    "Debian": {"uwsgi": {"rem-header": "Content-Length", "chunked-input-limit": "1073741824"}},
+}
+#: nginx in front of a socket of uWSGI's own protocol.
+UWSGI_PASS = """\
+listen 127.0.0.1:{port};
+        client_max_body_size 0;
+        location / {{
+            uwsgi_pass unix:{socket};
+            uwsgi_buffering off;
+            uwsgi_param REQUEST_METHOD $request_method;
+            uwsgi_param REQUEST_URI $request_uri;
+            uwsgi_param SCRIPT_NAME "";
+            uwsgi_param PATH_INFO $document_uri;
+            uwsgi_param QUERY_STRING $query_string;
+            uwsgi_param CONTENT_LENGTH $content_length;
+            uwsgi_param CONTENT_TYPE $content_type;
+            uwsgi_param SERVER_PROTOCOL $server_protocol;
+            uwsgi_param SERVER_NAME $server_name;
+            uwsgi_param SERVER_PORT $server_port;
+        }}
+"""
+
+
 @services
-def test_a_slow_client_holds_no_worker(start: Callable[..., Sending]) -> None:
-    sending = start()
+@pytest.mark.parametrize("deployment", [*SERVED, "uwsgi_pass"])
+def test_a_slow_client_holds_no_worker(start: Callable[..., Sending], tmp_path: Path, deployment: str) -> None:
+    sending = start(**SERVED.get(deployment, {"uwsgi": {"socket": str(tmp_path / "uwsgi"), "umask": "000"}}))
+    if deployment not in SERVED:
+        port = sending.service.port()
+        nginx.start(sending.service, UWSGI_PASS.format(port=port, socket=tmp_path / "uwsgi"))
+        sending.service.wait(lambda: http_status(port, SCHEMA) == 200, "nginx")
+        sending.api = Api(port)
     image = sending.api.make(DATA)
     with contextlib.ExitStack() as stack:
         responses = [stack.enter_context(slow(sending, image)) for _ in range(3)]
         # There is one worker, with one thread.
-        assert sending.api.ask("GET", "/v2/schemas/image").status == 200
+        assert sending.api.ask("GET", SCHEMA).status == 200
         assert sending.api.download(image).body == DATA
         # The others have not ended.
         until(partial(given_away, sending), "the line of the log")
@@ -278,15 +316,15 @@ def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
     service, image = sending.service, sending.api.create()
     port = service.http_port
     if way == "nginx":
-        port, _ = nginx.start_proxy(service, service.http_port, "/v2/schemas/image", tls=False)
+        port, _ = nginx.start_proxy(service, service.http_port, SCHEMA, tls=False)
     client = Api(port, timeout=100)
     with client.started_upload(image, part(DATA[:MIB], chunked), None if chunked else len(DATA)) as sock:
         # There is one worker, with one thread, and it was this client that came first.
         if way == "nginx":
-            assert Api(port).ask("GET", "/v2/schemas/image").status == 200
+            assert Api(port).ask("GET", SCHEMA).status == 200
         else:
             with pytest.raises(TimeoutError):
-                Api(port, timeout=0.5).ask("GET", "/v2/schemas/image")
+                Api(port, timeout=0.5).ask("GET", SCHEMA)
         # uWSGI puts chunks into no file.
         kept = Temporary(str(service.directory / "temporary"), service.pids())
         if way == "nginx" or way == "post-buffering" and not chunked:
@@ -326,15 +364,20 @@ def uwsgi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
     [
         ("2.0.31", UWSGI, ""),
         ("2.0.21", {"http-socket": [b":1", b":2"], "threads": b"4", "socket-timeout": b"10"}, ""),
-        ("2.0.31", {**UWSGI, "rem-header": b"Server", "plugins": b"python3,http"}, ""),
+        ("2.0.25.1", {**UWSGI, "rem-header": b"Content-Length", "plugins": b"python3,http"}, ""),
+        ("2.0.24-debian", {"http": b":9292", "socket": b":3031", "enable-threads": True}, ""),
+        ("2.0.31", {**UWSGI, "route-user-agent": [b"^a donotlog:", b"^b$ donotlog:"]}, ""),
         ("2.1.0", UWSGI, "uWSGI 2.1.0 is not known"),
+        ("2.0.20", UWSGI, "uWSGI 2.0.20 is not known"),
+        ("2.0.32", UWSGI, "uWSGI 2.0.32 is not known"),
         ("2.0.31", {**UWSGI, "route-run": b"chunked:"}, "option route-run is not known"),
-        ("2.0.31", {**UWSGI, "socket": b":3031"}, "option socket is not known"),
-        ("2.0.31", {**UWSGI, "https-socket": b":3031,a,b"}, "option https-socket is not known"),
+        ("2.0.31", {**UWSGI, "route-uri": [b"^a donotlog:", b"^b gzip:"]}, "option route-uri is not known"),
+        ("2.0.31", {**UWSGI, "route-uri": b"^donotlog: rewrite:/b"}, "option route-uri is not known"),
+        ("2.0.31", {**UWSGI, "http11-socket": b":3031"}, "option http11-socket is not known"),
+        ("2.0.31", {**UWSGI, "https-socket": b":3031,a,b"}, "its router (https) or a proxy"),
         ("2.0.31", {**UWSGI, "gevent": b"100"}, "option gevent is not known"),
-        ("2.0.31", {**UWSGI, "rem-header": [b"Server", b"Content-Length"]}, "removes Content-Length"),
         ("2.0.31", {**UWSGI, "plugins": b"python3,transformation_gzip"}, "plugin transformation_gzip"),
-        ("2.0.31", {"enable-threads": True}, "no http-socket"),
+        ("2.0.31", {"enable-threads": True}, "none of http, http-socket"),
         ("2.0.31", {**UWSGI, "enable-threads": b"false"}, "without enable-threads"),
     ],
 )
@@ -347,7 +390,8 @@ def test_which_servers_do(uwsgi: types.SimpleNamespace, version: str, options: d
     ("lines", "why_not"),
     [
         ("", ""),
-        ("rem-header = Content-Length", "removes Content-Length"),
+        ("route-user-agent = ^kube-probe.* donotlog:", ""),
+        ("route-host = ^a$ gzip:", "option route-host is not known"),
         ("plugins = python3,transformation_gzip", "plugin transformation_gzip"),
         ("gevent = 100", "option gevent is not known"),
         ("enable-threads = false", "without enable-threads"),
@@ -414,6 +458,12 @@ def test_how_long_a_client_may_take(uwsgi: types.SimpleNamespace) -> None:
     assert _uwsgi.patience() == 4
     uwsgi.opt["socket-timeout"] = b"10"
     assert _uwsgi.patience() == 10
+
+
+def test_an_application_may_not_hear_that_its_client_is_gone(uwsgi: types.SimpleNamespace) -> None:
+    assert _uwsgi.raises_write_errors()
+    uwsgi.opt["disable-write-exception"] = True
+    assert not _uwsgi.raises_write_errors()
 
 
 def test_a_report_tells_which_server_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """Whether uWSGI gives the connection of a request away, and how: what is known of it, and of its options.
 
 A request has a copy of its connection's descriptor made. uWSGI closes its own at the end of the request, which ends
-nothing while there is the copy: it calls ``close()``, and never ``shutdown()``.
+nothing while there is the copy: it calls ``close()``, and never ``shutdown()``. This holds for HTTP and for uWSGI's own
+protocol, in which its router and proxies ask the workers: an answer is the same bytes in both.
 
 uWSGI's own offload threads do not do here. Python cannot ask for them: ``uwsgi.offload()`` does nothing in 2.0. With
 ``wsgi.file_wrapper`` they send a file from its first byte to its last, whatever range was asked for, and nobody hears
@@ -10,20 +11,28 @@ how much of it the client got.
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastio.concurrency import current
 
-#: Releases whose code has been read: what ends a request is the same in all of them.
-KNOWN = ("2.0.21", "2.0.28", "2.0.31")
+#: Releases whose code has been read: what writes an answer and what ends a request is the same in all of them.
+KNOWN = "2.0.21 to 2.0.31"
+_KNOWN = re.compile(r"2\.0\.(2[1-9]|3[01])(\.\d+)?(-debian)?")
+
+#: Options by which clients or proxies reach the workers, with an answer as it is here.
+_SERVED_BY = {"http-socket", "http", "https", "socket", "uwsgi-socket"}
+#: The action of a route that only keeps a request out of uWSGI's log.
+_HARMLESS_ACTION = re.compile(r"(^|\s)donotlog:\s*$")
 
 #: Options that neither change what is sent on a connection, nor end a worker that has nothing to do.
 _HARMLESS = {
     "ini", "xml", "yaml", "json", "include", "config", "strict", "set-placeholder", "plugin", "plugins", "plugin-dir",
     "plugins-dir", "need-plugin", "need-plugins", "autoload",
-    "http-socket", "http-auto-chunked", "http-chunked-input", "http-raw-body", "http-timeout", "http-connect-timeout",
+    *_SERVED_BY, "http-auto-chunked", "http-chunked-input", "http-raw-body", "http-timeout", "http-connect-timeout",
+    "http-headers-timeout", "http-buffer-size", "http-processes", "http-workers", "http-manage-expect", "http-quiet",
     "listen", "buffer-size", "post-buffering", "post-buffering-bufsize", "socket-timeout", "so-keepalive",
     "tcp-nodelay", "tcp-fast-open", "so-send-timeout", "reuse-port", "freebind", "chmod-socket", "chown-socket",
     "umask", "add-header", "rem-header", "del-header", "thunder-lock", "http-keepalive",
@@ -40,7 +49,8 @@ _HARMLESS = {
     "log-prefix", "log-reopen", "log-slow", "log-x-forwarded-for", "log-zero", "logdate", "logformat", "logger",
     "logto", "logto2", "req-logger",
     "logfile-chown", "logfile-chmod", "threaded-logger", "touch-logreopen", "touch-logrotate", "log-syslog",
-    "syslog", "ignore-sigpipe", "ignore-write-errors", "manage-script-name", "mount", "name", "module", "wsgi",
+    "syslog", "ignore-sigpipe", "ignore-write-errors", "disable-write-exception", "static-map",
+    "manage-script-name", "mount", "name", "module", "wsgi",
     "wsgi-file", "file", "callable", "import", "pyimport", "pymodule-alias", "pythonpath", "python-path", "pp", "home",
     "virtualenv", "venv", "pyhome", "pyargv", "pyrun", "py-call-osafterfork", "py-call-uwsgi-fork-hooks",
     "skip-atexit-teardown", "no-site", "optimize", "wsgi-env-behaviour", "py-tracebacker", "python-worker-override",
@@ -76,20 +86,18 @@ def why_not() -> str:
 @functools.cache
 def _why_not() -> str:
     options = _options()
-    version = module().version.decode() if asked_about is None else KNOWN[-1]
-    if version not in KNOWN:
-        return f"uWSGI {version} is not known, only {', '.join(KNOWN)}"
-    unknown = sorted(set(options) - _HARMLESS)
+    if asked_about is None and not _KNOWN.fullmatch(version := module().version.decode()):
+        return f"uWSGI {version} is not known, only {KNOWN}"
+    if "https-socket" in options:
+        return "uWSGI's workers encrypt what goes to an https-socket: its router (https) or a proxy can do that"
+    unknown = sorted(name for name in set(options) - _HARMLESS if not _is_harmless_route(name))
     if unknown:
         return f"what uWSGI does with the option {unknown[0]} is not known"
     plugins = {name.strip() for key in options if "plugin" in key and "dir" not in key for name in _values(key)}
     if plugins - _PLUGINS:
         return f"what uWSGI's plugin {min(plugins - _PLUGINS)} does is not known"
-    removed = {name.strip().lower() for key in ("rem-header", "del-header") for name in _values(key)}
-    if "content-length" in removed:
-        return "uWSGI removes Content-Length, without which an answer that was cut off would look whole"
-    if "http-socket" not in options:
-        return "uWSGI has no http-socket"
+    if not _SERVED_BY & set(options):
+        return f"uWSGI has none of {', '.join(sorted(_SERVED_BY))}"
     if not (_is_on("enable-threads") or "threads" in options):
         return "uWSGI runs no threads of Python's without enable-threads"
     return ""
@@ -101,11 +109,21 @@ def _options() -> Mapping[str, Any]:
     return {name: [value.encode() for value in values] for name, values in asked_about.items()}
 
 
+def _is_harmless_route(option: str) -> bool:
+    """Whether this is an option for routes, all of which only keep requests out of the log."""
+    given = _given(option)
+    return option.startswith("route") and bool(given) and all(map(_HARMLESS_ACTION.search, given))
+
+
+def _given(option: str) -> list[str]:
+    """The values that an option is given."""
+    found = _options().get(option, [])
+    return [each.decode() for each in (found if isinstance(found, list) else [found]) if isinstance(each, bytes)]
+
+
 def _values(option: str) -> list[str]:
     """What an option is set to, each of its parts."""
-    found = _options().get(option, [])
-    parts = found if isinstance(found, list) else [found]
-    return [text for part in parts if isinstance(part, bytes) for text in part.decode().split(",")]
+    return [part for value in _given(option) for part in value.split(",")]
 
 
 def _is_on(option: str) -> bool:
@@ -124,6 +142,11 @@ def harakiri() -> int | None:
     """Seconds after which uWSGI's master replaces a worker that has not done with a request; None if it never does."""
     given = _values("harakiri")
     return int(given[-1]) or None if given else None
+
+
+def raises_write_errors() -> bool:
+    """Whether uWSGI tells an application that its client is gone."""
+    return not _is_on("disable-write-exception")
 
 
 def has_master() -> bool:

@@ -228,7 +228,7 @@ class Download:
         assert self._source is not None
         with _uncaught():
             self._source.account(transfer, self._iterator)
-            if transfer.client_is_gone:
+            if transfer.client_is_gone and _uwsgi.raises_write_errors():
                 # As uWSGI tells the application.
                 raise OSError("write error")
         with _uncaught():
