@@ -7,6 +7,7 @@ A read returns at most what the pipe holds, so a larger chunk gains nothing on a
 import fcntl
 
 from fastio.concurrency import budget
+from fastio.concurrency.try_lock import TryLock
 
 #: What Linux gives a new pipe (16 pages), and so the sign of a child that has much to say.
 DEFAULT_CAPACITY = 64 * 1024
@@ -31,6 +32,7 @@ def capacity(fd: int) -> int:
 
 #: Descriptors of pipes that were made larger; some may have been closed, and be other files' by now.
 _grown: set[int] = set()
+_growing = TryLock()
 
 
 def _held() -> int:
@@ -69,13 +71,20 @@ class Growth:
         wanted = budget.shared.pipe_size(self._size)
         if wanted < 2 * self._asked:
             return
-        self._asked = wanted
         if wanted > self._capacity and capacity(self.fd) == self._capacity:
-            own = self._capacity - DEFAULT_CAPACITY
-            left = MOST * self._size - (_held() - own)
-            self._capacity = grow(self.fd, min(wanted, left))
-            if self._capacity > DEFAULT_CAPACITY:
-                _grown.add(self.fd)
+            if not _growing.try_acquire():
+                # Two at once would both take what is left. This one asks again as it carries more.
+                return
+            try:
+                own = self._capacity - DEFAULT_CAPACITY
+                left = MOST * self._size - (_held() - own)
+                # The kernel gives the next power of two.
+                self._capacity = grow(self.fd, min(wanted, 1 << max(left, 1).bit_length() - 1))
+                if self._capacity > DEFAULT_CAPACITY:
+                    _grown.add(self.fd)
+            finally:
+                _growing.release()
+        self._asked = wanted
 
 
 def grow(fd: int, size: int) -> int:

@@ -1,5 +1,6 @@
 """The capacity of a child's pipes: what a caller chose stays, and all of them together take little of a user's."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -180,3 +181,28 @@ def test_seventy_busy_children_leave_others_their_pipes(run_python: Callable[...
     others, held = json.loads(run_python(MANY, options=("-W", "ignore")).stdout)
     assert others == pipes.DEFAULT_CAPACITY
     assert 0 < held <= pipes.MOST * MIB
+
+
+def test_no_more_is_given_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also to two that ask at the same moment, and though the kernel gives the next power of two."""
+    held = pipes._held
+    monkeypatch.setattr(pipes, "_grown", set())
+    monkeypatch.setattr(pipes, "MOST", 1)
+    ends = [os.pipe() for _ in range(3)]
+    first, second, third = (pipes.Growth(writer, MIB) for _, writer in ends)
+
+    def held_while_another_asks() -> int:
+        found = held()
+        monkeypatch.setattr(pipes, "_held", held)
+        second.ask()
+        return found
+
+    monkeypatch.setattr(pipes, "_held", held_while_another_asks)
+    pipes.grow(third.fd, MIB // 2)
+    pipes._grown.add(third.fd)
+    first.ask()
+    assert [pipes.capacity(each.fd) for each in (first, second, third)] == [MIB // 2, 64 * 1024, MIB // 2]
+    second.ask()
+    assert held() == pipes.capacity(second.fd) - 64 * 1024 + MIB - 128 * 1024 <= MIB
+    for end in itertools.chain(*ends):
+        os.close(end)
