@@ -434,7 +434,7 @@ def test_status_of_a_process(run: Callable[..., Program], private: Path, mode: s
     program = run(mode, run_dir=directory, chunk_size="96KiB")
     name = "communicate" if mode == "native" else "green_communicate"
     program.tell(2)
-    until(lambda: program.tell(1) and texts(directory)[program.pid] > 2, "the counts")
+    until(lambda: program.tell(1) and texts(directory).get(program.pid, 0) > 2, "the counts")
     settled(next(directory.glob("*.prom")))
     calls = texts(directory)[program.pid]
     done = status("--pid", program.pid, "--json")

@@ -45,7 +45,6 @@ AT_ONCE = {
     ("io/file_sending.py:send", "os.sendfile(out, file, position, count)"):
         "the socket does not block, or the thread may (uploads.py: current.may_block()); in a process with a hub a "
         "worker's turn has fetched the bytes into memory; in transfers.py they are in memory, or the thread may wait",
-    ("patches/glance_store/s3_client.py:_close_idle", "pool.pool.get(block=False)"): "no time at all",
     ("io/drain.py:Drain.move", "os.readv(self.fd, [buffer[:size]])"):
         "the selector has said that it is readable, as before upstream's os.read()",
     ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):

@@ -53,7 +53,7 @@ FIXES = [
     Fix("glance.common.wsgi:_UWSGIChunkFile.read", "a read returns no more than it is asked for", "glance 32",
         "tests/glance/test_glance_uploads.py::test_each_read_is_upstreams"),
     Fix("glance_store._drivers.s3:Store._add_singlepart", "an image of another size than announced is refused",
-        "glance_store 5.0", "tests/stores/test_s3_singlepart.py::test_an_image_of_another_size_than_announced"),
+        "glance_store 5.0", "tests/stores/test_store_s3.py::test_an_image_of_another_size_than_announced"),
     Fix("glance_store._drivers.s3:Store._add_multipart", "an image of another size than announced is refused",
         "glance_store 5.0", "tests/stores/test_store_s3.py::test_an_image_of_another_size_than_announced"),
     Fix("glance_store._drivers.s3:Store._add_multipart", "an image without a byte is sent, though it has no parts",
