@@ -112,71 +112,9 @@ def test_an_error_is_raised_as_it_is(consume: Any) -> None:
     assert watched.passed.span.values["error"] == "OSError EIO"
 
 
-def test_everything_else_is_the_original() -> None:
-    class Data:
-        attribute = 1
-
-        def __iter__(self) -> Iterator[bytes]:
-            yield b"a"
-
-        def __len__(self) -> int:
-            return 7
-
-    data = Data()
-    watched = Watch(data).data
-    assert isinstance(watched, Data)
-    assert watched == data
-    assert hash(watched) == hash(data)
-    assert repr(watched) == repr(data)
-    assert len(watched) == 7
-    watched.attribute = 2
-    assert data.attribute == 2
-    assert not hasattr(watched, "close")
-    assert not hasattr(watched, "read")
-    assert not hasattr(type(watched), "__next__")
-    with pytest.raises(AttributeError):
-        _ = watched.nothing  # type: ignore[attr-defined]
-
-
 def test_what_is_no_data_stays() -> None:
     number = object()
     assert watch(number, Passed(spans.begin("test.stream"))) is number
-
-
-def test_what_data_has_is_looked_for_in_each() -> None:
-    """Also if another of its class, which has not the same, was seen before."""
-
-    class Data:
-        def __iter__(self) -> Iterator[bytes]:
-            return iter((b"iterated",))
-
-    plain, readable = Data(), Data()
-    readable.read = lambda size=-1: b"read"  # type: ignore[attr-defined]
-    watched = [Watch(each).data for each in (plain, readable, plain)]
-    assert [hasattr(each, "read") for each in watched] == [False, True, False]
-    assert watched[1].read() == b"read"
-
-
-def test_classes_that_compare_in_their_own_way() -> None:
-    class Same(type):
-        def __eq__(cls, other: object) -> bool:
-            return isinstance(other, Same)
-
-        def __hash__(cls) -> int:
-            return 1
-
-    class Unhashable(type):
-        __hash__ = None  # type: ignore[assignment]
-
-    def method(self: Any) -> Any:
-        return iter((b"iterated",))
-
-    for metaclass in (Same, Unhashable):
-        first = metaclass("first", (), {"__iter__": method})()
-        second = metaclass("second", (), {"__iter__": method, "__len__": lambda self: 7})()
-        found = [Watch(each).data for each in (first, second)]
-        assert [list(each) for each in found] == [[b"iterated"]] * 2
-        assert len(found[1]) == 7 and not hasattr(type(found[0]), "__len__")
 
 
 def test_the_span_is_the_current_one_only_while_the_original_runs() -> None:
