@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pathlib
 import tracemalloc
 from collections.abc import Callable
 from posix import write  # the functions of os may be green ones, which wait
@@ -10,28 +9,12 @@ from typing import Any
 
 import pytest
 
-from fastio import counters
 from fastio.io import drain as drain_module
 from fastio.io import pipes
 from fastio.io.drain import Drain
 from tests.child import MIB, data
 
 Pipe = Callable[..., tuple[int, int]]
-
-
-@pytest.mark.parametrize("blocking", [True, False])
-@pytest.mark.parametrize("chunk_size", [4096, 5000, 65536, MIB])
-def test_everything_that_is_there(pipe: Pipe, chunk_size: int, blocking: bool) -> None:
-    reader, writer = pipe(blocking)
-    write(writer, data(1, 50_000))
-    os.close(writer)
-    drain = Drain(reader, chunk_size, MIB)
-    counts = []
-    while not drain.done:
-        counts.append(drain.move(MIB))
-    assert counts[-1] == 0 and max(counts) <= chunk_size
-    assert drain.take() == data(1, 50_000)
-    assert counters.reads == len(counts) and counters.bytes_in == 50_000
 
 
 @pytest.mark.parametrize("limit", [1, 100, 4096, 10**9])
@@ -42,17 +25,6 @@ def test_no_more_than_the_limit(pipe: Pipe, limit: int) -> None:
     assert drain.move(limit) == min(limit, 50_000)
     assert drain.may_block == (limit > 50_000)
     assert drain.take() == data(1, 50_000)[:limit]
-
-
-def test_it_takes_what_came_since_which_does_not_change(pipe: Pipe) -> None:
-    reader, writer = pipe()
-    drain = Drain(reader, MIB, MIB)
-    taken = []
-    for number in range(3):
-        write(writer, data(number, 50_000))
-        drain.move(MIB)
-        taken += [drain.take(), drain.take()]
-    assert taken == [data(0, 50_000), b"", data(1, 50_000), b"", data(2, 50_000), b""]
 
 
 def test_a_short_answer_leaves_the_pipe_as_it_is(pipe: Pipe) -> None:
@@ -72,26 +44,6 @@ def test_a_long_one_gets_a_larger_pipe(pipe: Pipe) -> None:
     assert pipes.capacity(reader) == 256 * 1024
     write(writer, data(2, 200_000))
     assert drain.move(MIB) == 200_000
-
-
-def test_a_regular_file(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(data(1, 300_000))
-    fd = os.open(path, os.O_RDONLY)
-    drain = Drain(fd, 70_000, MIB)
-    while not drain.done:
-        drain.move(MIB)
-    os.close(fd)
-    assert drain.take() == data(1, 300_000)
-
-
-def test_the_blocking_mode_stays(pipe: Pipe) -> None:
-    for blocking in (True, False):
-        reader, writer = pipe(blocking)
-        write(writer, b"abc")
-        drain = Drain(reader, MIB, MIB)
-        drain.move(1)
-        assert os.get_blocking(reader) == blocking == drain.may_block
 
 
 def test_the_payload_is_in_memory_once(pipe: Pipe) -> None:

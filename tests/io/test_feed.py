@@ -11,7 +11,6 @@ from fastio import counters
 from fastio.io import pipes
 from fastio.io.feed import Feed
 from tests.child import BIG, MIB, data
-from tests.descriptors import descriptors
 from tests.io.conftest import refuse_nowait, refuse_proc
 
 Pipe = Callable[..., tuple[int, int]]
@@ -85,30 +84,6 @@ def test_a_full_pipe_does_not_block(pipe: Pipe, method: str) -> None:
             while True:
                 feed.move(MIB)
         assert feed.offset == pipes.capacity(reader) == MIB
-
-
-@pytest.mark.parametrize("before", [0, 1000])
-def test_the_reader_goes_away(pipe: Pipe, method: str, before: int) -> None:
-    reader, _, feed = make(pipe, method, data(1, BIG))
-    written = feed.move(before) if before else 0
-    os.close(reader)
-    with pytest.raises(BrokenPipeError):
-        feed.move(MIB)
-    assert feed.offset == written == before
-
-
-def test_the_end_is_seen_once_all_are_closed(pipe: Pipe, method: str) -> None:
-    before = descriptors()
-    reader, writer, feed = make(pipe, method, data(1, 1000))
-    feed.move(MIB)
-    assert feed.done
-    feed.close()
-    feed.close()
-    os.close(writer)
-    os.set_blocking(reader, True)
-    assert [read(reader, MIB) for _ in range(2)] == [data(1, 1000), b""]
-    os.close(reader)
-    assert not descriptors() - before
 
 
 def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
