@@ -2,7 +2,8 @@
 
 import json
 import pathlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,39 +11,15 @@ import pytest
 from fastio.trace import spans, values
 from tests.trace import traces
 
-#: The parts of the JSON schema of an ExportTraceServiceRequest that are written. Ids are in hexadecimal, which differs
-#: from protobuf's own mapping, and whole numbers of 64 bits are texts.
-HEX16, HEX32, INT64 = "^[0-9a-f]{16}$", "^[0-9a-f]{32}$", "^-?[0-9]{1,19}$"
 
-
-def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    properties = {**required, **optional}
-    return {"type": "object", "required": [*required], "properties": properties, "additionalProperties": False}
-
-
-def _text(pattern: str = ".+") -> dict[str, Any]:
-    return {"type": "string", "pattern": pattern}
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-ATTRIBUTES = _list(
-    _object(
-        {"key": _text(), "value": {"oneOf": [_object({"stringValue": _text()}), _object({"intValue": _text(INT64)})]}}
-    )
-)
-SPAN = _object(
-    {"traceId": _text(HEX32), "spanId": _text(HEX16), "name": _text(), "kind": {"enum": [1, 2, 3]},
-     "startTimeUnixNano": _text(INT64), "endTimeUnixNano": _text(INT64), "attributes": ATTRIBUTES,
-     "status": _object({}, code={"const": 2})},
-    parentSpanId=_text(HEX16),
-    events=_list(_object({"timeUnixNano": _text(INT64), "name": _text(), "attributes": ATTRIBUTES})),
-)  # fmt: skip
-SCOPE = _object({"scope": _object({"name": _text(), "version": _text()}), "spans": _list(SPAN)})
-RESOURCE = _object({"resource": _object({"attributes": ATTRIBUTES}), "scopeSpans": _list(SCOPE)})
-SCHEMA = _object({"resourceSpans": _list(RESOURCE)})
+def of_keys(part: Any, *endings: str) -> Iterator[Any]:
+    """The values, however deep, of keys that end like this."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            yield from [value] if key.endswith(endings) else of_keys(value, *endings)
+    elif isinstance(part, list):
+        for each in part:
+            yield from of_keys(each, *endings)
 
 
 @pytest.fixture
@@ -61,15 +38,7 @@ def lines(recorded: Callable[[], Any], tmp_path: pathlib.Path) -> list[dict[str,
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_the_lines_fit_the_schema(lines: list[dict[str, Any]]) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    assert len(lines) == 2
-    for line in lines:
-        jsonschema.validate(line, SCHEMA)
-
-
 def test_the_lines_are_requests_of_the_protocol(lines: list[dict[str, Any]]) -> None:
-    """By opentelemetry-proto, whose mapping has ids in base64."""
     trace_service = pytest.importorskip(
         "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="opentelemetry-proto is not installed"
     )
@@ -77,6 +46,9 @@ def test_the_lines_are_requests_of_the_protocol(lines: list[dict[str, Any]]) -> 
 
     found = []
     for line in lines:
+        # OpenTelemetry's mapping has ids in hexadecimal, protobuf's own in base64; in both, 64-bit numbers are texts.
+        assert all(re.fullmatch("[0-9a-f]{16}|[0-9a-f]{32}", each) for each in of_keys(line, "Id"))
+        assert all(re.fullmatch("-?[0-9]{1,19}", each) for each in of_keys(line, "UnixNano", "intValue"))
         ids = {}
         for span in line["resourceSpans"][0]["scopeSpans"][0]["spans"]:
             ids[span["name"]] = {name: span.pop(name, "") for name in ("traceId", "spanId", "parentSpanId")}
