@@ -1,16 +1,13 @@
 """The requests of glanceclient, against a real HTTP server in a thread."""
 
 import pathlib
-import threading
 from collections.abc import Iterator
-
-# Not "http.server.…": eventlet's import of that module leaves its own copy at the package.
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 import fastio
+from tests.stores.http_server import Answer, Request, Server, serving
 from tests.trace import traces
 
 http = pytest.importorskip("glanceclient.common.http", reason="the client needs python-glanceclient")
@@ -20,36 +17,20 @@ OWN = "req-00000000-6a0c-4f0e-9a42-4ef5b8e0a1c3"
 DATA = bytes(range(256)) * 10_000
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.server.seen.append(dict(self.headers))  # type: ignore[attr-defined]
-        failed = self.path.startswith("/v2/none")
-        self.send_response(404 if failed else 200)
-        self.send_header("X-OpenStack-Request-ID", ANSWERED)
-        self.send_header("Content-Type", "text/plain" if failed else "application/octet-stream")
-        content = b"nothing is here" if failed else DATA
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def server() -> Iterator[Any]:
-    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.seen = []
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def server() -> Iterator[Server]:
+    def answer(request: Request) -> Answer:
+        headers = {"X-OpenStack-Request-ID": ANSWERED}
+        if request.path.startswith("/v2/none"):
+            return Answer("404 Not Found", {**headers, "Content-Type": "text/plain"}, b"nothing is here")
+        return Answer(headers={**headers, "Content-Type": "application/octet-stream"}, body=DATA)
+
+    with serving(answer) as server:
+        yield server
 
 
 def client(server: Any, **more: Any) -> Any:
-    return http.HTTPClient(f"http://127.0.0.1:{server.server_port}", token="TOKENSECRET", **more)
+    return http.HTTPClient(server.url, token="TOKENSECRET", **more)
 
 
 @pytest.mark.parametrize("own", [None, OWN])
@@ -61,9 +42,9 @@ def test_a_download(server: Any, tmp_path: pathlib.Path, own: str | None) -> Non
     (end,) = traces.ends(tmp_path, "client.request")
     assert (end["status"], end["outcome"], end["bytes"], end["request"]) == (200, "ok", len(DATA), ANSWERED)
     assert (end["method"], end["path"]) == ("GET", "/v2/images/{id}/file")
-    (headers,) = server.seen
+    (request,) = server.requests
     # The one of the caller, or one that was made.
-    assert headers["X-OpenStack-Request-ID"] == end["global"]
+    assert request.headers["x-openstack-request-id"] == end["global"]
     assert own in (None, end["global"])
     assert span.events == [("message.sent", {"message": end["global"]}), ("message.received", {"message": ANSWERED})]
     assert span.resource["service.name"] == "client"
@@ -105,7 +86,7 @@ def test_headers_are_otherwise_the_same(server: Any, tmp_path: pathlib.Path, nam
         with fastio.patched(names, **given_trace):
             _, body = client(server).get("/v2/images/a/file", headers=given)
             assert b"".join(body) == DATA
-    stock, traced = server.seen
+    stock, traced = (request.headers for request in server.requests)
     assert given == {"X-Custom": "1"}
-    assert traced.pop("X-OpenStack-Request-ID").startswith("req-")
+    assert traced.pop("x-openstack-request-id").startswith("req-")
     assert stock == traced
