@@ -3,13 +3,13 @@
 import contextlib
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import fastio
 from fastio import counters
 from tests.outcome import outcome
+from tests.stores.http_server import Answer, Server
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -22,12 +22,11 @@ RUNS: list[list[str]] = [[], [BLOCKS], [SENDFILE], [BLOCKS, SENDFILE]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Recorder:
-    """A server on a port of its own.
+class Recorder(Server):
+    """A server that records requests as they come.
 
     :param size: bytes of each request's body, whatever its headers say; ``None`` of one that ends as chunks do
     :param answers: to the requests, in this order; the last one is said again
-    :param context: with TLS
     :param early: what it says when it has a request's headers, before it reads the body
     :param tunnel: whether it is a proxy as well, which makes a tunnel to itself for each connection
     """
@@ -41,74 +40,39 @@ class Recorder:
         tunnel: bool = False,
     ) -> None:
         self.size = size
-        self._context = context
         self._early = early
         self._tunnel = tunnel
         #: what asked for a tunnel, as it came
         self.tunnels: list[bytes] = []
         self._answers = list(answers)
         #: headers and body of each request, as they came
-        self.requests: list[tuple[bytes, bytes]] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}/"
-        self._connections: list[socket.socket] = []
-        self._closing = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.recorded: list[tuple[bytes, bytes]] = []
+        super().__init__(lambda request: Answer(), context)
+        self.url += "/"
 
-    def _accept(self) -> None:
-        while True:
-            connection, _ = self._listener.accept()
-            if self._closing:
-                connection.close()
-                self._listener.close()
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def _begin(self, connection: socket.socket) -> None:
+        if self._tunnel:
+            with connection.makefile("rb", buffering=0) as stream:
+                self.tunnels.append(_until(stream, b"\r\n\r\n"))
+            connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
-    def _serve(self, connection: socket.socket) -> None:
-        # The second is what eventlet raises where TLS has ended meanwhile.
-        with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as stack:
-            stack.callback(lambda: connection.close())
-            if self._tunnel:
-                self.tunnels.append(_head(connection))
-                connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            if self._context is not None:
-                connection = self._context.wrap_socket(connection, server_side=True)
-            self._connections.append(connection)
-            while self._take(connection):
-                connection.sendall(self._answers[min(len(self.requests), len(self._answers)) - 1])
-
-    def _take(self, connection: socket.socket) -> bool:
-        data = bytearray(_head(connection))
-        if not data:
+    def _exchange(self, connection: socket.socket, stream: Any, number: int) -> bool:
+        head = _until(stream, b"\r\n\r\n")
+        if not head:
             return False
-        end = data.index(b"\r\n\r\n") + 4
         connection.sendall(self._early)
-        while len(data) - end < self.size if self.size is not None else not data.endswith(b"\r\n0\r\n\r\n"):
-            if not (piece := connection.recv(MIB)):
-                break
-            data += piece
-        self.requests.append((bytes(data[:end]), bytes(data[end:])))
+        body = _until(stream, b"\r\n0\r\n\r\n") if self.size is None else stream.read(self.size)
+        self.recorded.append((head, body))
+        connection.sendall(self._answers[min(len(self.recorded), len(self._answers)) - 1])
         return True
 
-    def close(self) -> None:
-        self._closing = True
-        # Wakes the thread in accept(). Those that serve close their connections themselves.
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", self.port)).close()
-        for connection in self._connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
 
-
-def _head(connection: socket.socket) -> bytes:
-    """What came up to the end of the headers, and maybe more; nothing if the connection ends before."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        if not (piece := connection.recv(64 * KIB)):
-            return b""
-        data += piece
-    return data
+def _until(stream: Any, end: bytes) -> bytes:
+    """What comes up to ``end``, or to the end of the connection."""
+    data = bytearray()
+    while not data.endswith(end) and (line := stream.readline()):
+        data += line
+    return bytes(data)
 
 
 @contextlib.contextmanager
@@ -136,10 +100,10 @@ def compare(server: Recorder, send: Callable[[], Any], runs: list[list[str]] = R
     """What ``send()`` returns and what arrives, which has to be the same in all runs."""
     found = []
     for names in runs:
-        server.requests.clear()
+        server.recorded.clear()
         with fastio.patched(names, strict=True):
             returned = outcome(send)
-        found.append((returned, list(server.requests)))
+        found.append((returned, list(server.recorded)))
     for names, each in zip(runs[1:], found[1:], strict=True):
         assert each == found[0], names
     counters.reset()

@@ -84,15 +84,19 @@ class Server:
             self._connections.append(connection)
             threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
 
+    def _begin(self, connection: socket.socket) -> None:
+        """What comes before TLS."""
+
     def _serve(self, connection: socket.socket, number: int) -> None:
-        if self._context is not None:
-            try:
+        try:
+            self._begin(connection)
+            if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_side=True)
-            except OSError:
-                connection.close()
-                return
-            # The one that was accepted has given its descriptor to this one, which is to be shut down at the end.
-            self._connections[number] = connection
+        except OSError:
+            connection.close()
+            return
+        # With TLS, the one that was accepted has given its descriptor to this one, which is to be shut down at the end.
+        self._connections[number] = connection
         with contextlib.suppress(OSError, ValueError), connection, connection.makefile("rb") as stream:
             while self._exchange(connection, stream, number):
                 pass
