@@ -217,26 +217,6 @@ def test_exactly_what_is_left_out() -> None:
         assert not oslo_spawn.needless(preexec_fn, restore, setup), preexec_fn
 
 
-class Unhashable:
-    """A callable as callers may have it."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self.path = path
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unhashable)
-
-    def __call__(self, *args: Any) -> None:
-        self.path.touch()
-
-
-@pytest.mark.no_fast_path
-def test_a_preexec_fn_that_can_not_be_hashed(patched: Any, sp: Any, tmp_path: pathlib.Path) -> None:
-    process = sp.Popen(["true"], preexec_fn=functools.partial(Unhashable(tmp_path / "called"), None))
-    assert process.wait(timeout=100) == 0
-    assert (tmp_path / "called").exists()
-
-
 @pytest.mark.no_fast_path
 def test_a_preexec_fn_is_not_kept(patched: Any, sp: Any) -> None:
     def function(argument: Any) -> None:
@@ -358,39 +338,3 @@ def test_failures_are_as_with_stock(tmp_path: pathlib.Path) -> None:
     ]
     upstream = as_upstream(lambda: [go(*argv, **options) for argv, options in commands])
     assert upstream[-1] == (data(1, 200_000), b"")
-
-
-STRACED = """
-import sys
-if sys.argv[1] == "green":
-    import eventlet
-    eventlet.monkey_patch()
-import fastio
-from oslo_concurrency import processutils
-processutils.execute("true")
-print("prepared", flush=True)
-if sys.argv[2] == "patched":
-    fastio.patch(strict=True)
-for _ in range(3):
-    assert processutils.execute("echo", "a") == ("a\\n", "")
-"""
-
-
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("kind", ["native", "green"])
-def test_vfork_as_the_kernel_sees_it(tmp_path: pathlib.Path, kind: str, native_subprocess: Any) -> None:
-    counted = {}
-    for state in ("stock", "patched"):
-        trace = tmp_path / state
-        done = native_subprocess.run(
-            ["strace", "-o", str(trace), "-e", "trace=fork,vfork,clone,clone3", sys.executable, "-W", "ignore", "-c",
-             STRACED, kind, state],
-            env={**os.environ, "PYTHONPATH": ROOT}, stdout=-1, stderr=-1, timeout=100,
-        )  # fmt: skip
-        if done.returncode and b"ptrace" in done.stderr:
-            pytest.skip("no permission to trace")
-        assert done.returncode == 0, done.stderr
-        calls = [line for line in trace.read_text().splitlines() if line.startswith(("vfork", "fork", "clone"))][-3:]
-        counted[state] = ["vfork" in line.lower() for line in calls]
-    assert counted == {"stock": [False] * 3, "patched": [True] * 3}
