@@ -20,8 +20,7 @@ pytest.importorskip("requests", reason="requests is not installed: pip install f
 import fastio  # noqa: E402
 from fastio.concurrency import native  # noqa: E402
 from fastio.io.hashing import BATCH, pool  # noqa: E402
-from tests.concurrency.gate import Gate  # noqa: E402
-from tests.conftest import MONKEY_PATCHED  # noqa: E402
+from tests.outcome import as_upstream  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402
 from tests.patches.image_api import Image, client, image_api, outcome  # noqa: E402
 from tests.stores.http_server import Server  # noqa: E402
@@ -84,16 +83,6 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
         yield data[start : start + size]
 
 
-def same(patch: str, go: Callable[[], Any]) -> Any:
-    """What ``go()`` returns, with and without the patch."""
-    found = []
-    for names in ([], [patch]):
-        with fastio.patched(names, strict=True):
-            found.append(go())
-    assert found[0] == found[1]
-    return found[0]
-
-
 def by_glanceclient(server: Server, path: pathlib.Path) -> tuple[bytes, Any]:
     utils()
     _, data, error, text = outcome(lambda: client(server.url).images.data("a"))
@@ -128,7 +117,7 @@ def test_downloads(patch: str, download: Any, algorithm: str, right: bool, tmp_p
         return found
 
     with image_api({"a": Image(data, record=record)}) as server:
-        found, error = same(patch, go)
+        found, error = as_upstream(go, patch)
     assert batches[0] == 0 < batches[1]
     assert (found, error is None) == (data, right)
 
@@ -139,7 +128,7 @@ def test_content_md5(right: bool, tmp_path: pathlib.Path) -> None:
     data = content(2 * MIB)
     header = hashlib.md5(data).hexdigest() if right else "0"
     with image_api({"a": Image(data, record={}, headers={"Content-MD5": header})}) as server:
-        assert (same(GLANCECLIENT, lambda: by_glanceclient(server, tmp_path))[1] is None) == right
+        assert (as_upstream(lambda: by_glanceclient(server, tmp_path), GLANCECLIENT)[1] is None) == right
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
@@ -150,7 +139,7 @@ def test_any_pieces(name: str, data: st.DataObject) -> None:
     piece = data.draw(st.integers(max(1, size // 500), max(1, size)))
     right = data.draw(st.booleans())
     whole, check = content(size), CHECKS[name]
-    _, found, error, _ = same(check.patch, lambda: outcome(lambda: check(pieces(whole, piece), whole, right)))
+    _, found, error, _ = as_upstream(lambda: outcome(lambda: check(pieces(whole, piece), whole, right)), check.patch)
     assert (found, error is None) == (whole, right)
 
 
@@ -179,7 +168,7 @@ def test_the_source_fails(check: Check) -> None:
         yield content(MIB)
         raise ConnectionResetError(104, "Connection reset by peer")
 
-    assert same(check.patch, lambda: outcome(lambda: check(failing(), b"")))[2] is ConnectionResetError
+    assert as_upstream(lambda: outcome(lambda: check(failing(), b"")), check.patch)[2] is ConnectionResetError
 
 
 def test_left_half_way_the_source_is_left_too(check: Check) -> None:
@@ -209,7 +198,7 @@ def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
     utils()
     monkeypatch.setattr(hashlib, "new", new)
-    found = same(GLANCECLIENT, lambda: outcome(lambda: utils().integrity_iter(iter([b"data"]), "0")))
+    found = as_upstream(lambda: outcome(lambda: utils().integrity_iter(iter([b"data"]), "0")), GLANCECLIENT)
     assert "md5 algorithm is not available" in found[3]
 
 
@@ -217,27 +206,6 @@ def test_nothing_to_compare_with() -> None:
     whole = content(MIB)
     with fastio.patched(OPENSTACKSDK):
         assert b"".join(integrity_iter()(iter([whole]), hashlib.sha512(), None, None)) == whole
-
-
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
-def test_the_hub_is_free_meanwhile(check: Check) -> None:
-    """The threads go on when another greenlet has had its turns: a hub that waits for them never comes back."""
-    import eventlet
-
-    # Skipped before the gate holds the threads, where the library is not installed.
-    utils() if check.patch == GLANCECLIENT else integrity_iter()
-    whole = content(4 * MIB) * 4
-    gate = Gate(pool.workers)
-
-    def other() -> None:
-        for _ in range(100):
-            eventlet.sleep(0)
-        gate.open()
-
-    greenlet = eventlet.spawn(other)
-    with fastio.patched(check.patch):
-        assert b"".join(check(pieces(whole, MIB), whole)) == whole
-    greenlet.wait()
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
