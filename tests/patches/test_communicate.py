@@ -355,20 +355,6 @@ def test_many_threads_at_once(patched: Any) -> None:
     assert budget.shared.active() == 0
 
 
-def test_other_code_finds_what_it_looks_for(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    popen = sp.Popen(command("in:-1", out(1, 50_000), gate.wait), pass_fds=gate.fds, **PIPES)
-    input = data(2, 30_000)
-    timed_out(sp, popen, 0.5, input)
-    assert set(popen._fileobj2output) == {popen.stdout, popen.stderr}
-    found = popen._fileobj2output[popen.stdout]
-    until(lambda: sum(map(len, found)) >= 50_000, lambda: timed_out(sp, popen, 0.5))
-    assert popen._communication_started and popen._input is input and popen._input_offset == len(input)
-    assert b"".join(popen._fileobj2output[popen.stdout]) == data(1, 50_000)
-    assert b"".join(popen._fileobj2output[popen.stderr]) == b""
-    gate.open()
-    assert popen.communicate() == (data(1, 50_000), b"")
-
-
 def test_input_after_the_first_call_is_refused(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = sp.Popen(command(gate.wait), pass_fds=gate.fds, **PIPES)
     timed_out(sp, popen, 0, b"x" * 10)

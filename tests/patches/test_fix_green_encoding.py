@@ -38,19 +38,6 @@ def test_the_streams_are_as_natively(patched: Any, native_subprocess: Any, optio
     assert streams(green) == streams(native_subprocess)
 
 
-def test_errors_where_the_bytes_are_not_text(patched: Any, native_subprocess: Any) -> None:
-    steps = [f"out:300:100:{bytes(range(256)).hex()}"]
-
-    def go(module: Any, **options: Any) -> Any:
-        try:
-            return module.Popen(command(*steps), stdout=-1, stderr=-1, **options).communicate()
-        except UnicodeDecodeError as error:
-            return error.args
-
-    for options in OPTIONS:
-        assert go(green, **options) == go(native_subprocess, **options), options
-
-
 def test_reading_and_writing_the_streams(patched: Any) -> None:
     popen = green.Popen(command("echo"), **PIPES, encoding="utf-16-le", errors="strict")
     popen.stdin.write("aä€\n")

@@ -51,8 +51,12 @@ def _read_into(stream: Any) -> int:
     return sum(iter(lambda: stream.readinto(buffer), 0))
 
 
+def _write(stream: Any) -> int:
+    return stream.write(data(1, 3 * MIB))
+
+
 @pytest.mark.parametrize(
-    ("options", "read"),
+    ("options", "use"),
     [
         ({"bufsize": 0}, _read),
         ({"bufsize": 0}, _read_all),
@@ -60,41 +64,26 @@ def _read_into(stream: Any) -> int:
         ({"bufsize": -1}, _read),
         ({"bufsize": -1}, _read_all),
         ({"text": True}, _read_all),
+        pytest.param({}, _write, marks=pytest.mark.fast_path("bytes_out")),
     ],
 )
 @pytest.mark.parametrize("size", [pipes.DEFAULT_CAPACITY, None])
-def test_the_kernels_own_size_stays_where_it_was_asked_for_and_a_green_pipe_is_read(
-    patched: Any, sp: ModuleType, is_green: bool, options: dict[str, Any], read: Callable[[Any], int], size: int | None
+def test_the_kernels_own_size_stays_where_it_was_asked_for_and_a_green_pipe_is_used(
+    patched: Any, sp: ModuleType, is_green: bool, options: dict[str, Any], use: Callable[[Any], int], size: int | None
 ) -> None:
     if not is_green:
         pytest.skip("natively the files are io's own")
     if size is not None:
         options = {**options, "pipesize": size}
-    popen = sp.Popen(command(f"out:{3 * MIB}:65536:61"), stdout=-1, **options)
-    (fd,) = kept(popen, "stdout")
+    name, step = ("stdin", "in:-1") if use is _write else ("stdout", f"out:{3 * MIB}:65536:61")
+    popen = sp.Popen(command(step), **{name: -1}, **options)
+    (fd,) = kept(popen, name)
     try:
-        assert read(popen.stdout) == 3 * MIB
+        assert use(getattr(popen, name)) == 3 * MIB
         assert (pipes.capacity(fd) == pipes.DEFAULT_CAPACITY) == (size is not None)
     finally:
         os.close(fd)
-        popen.wait()
-
-
-@pytest.mark.fast_path("bytes_out")
-@pytest.mark.parametrize("size", [pipes.DEFAULT_CAPACITY, None])
-def test_the_kernels_own_size_stays_where_it_was_asked_for_and_a_green_pipe_is_written(
-    patched: Any, sp: ModuleType, is_green: bool, size: int | None
-) -> None:
-    if not is_green:
-        pytest.skip("natively the files are io's own")
-    popen = sp.Popen(command("in:-1"), stdin=-1, **({} if size is None else {"pipesize": size}))
-    (fd,) = kept(popen, "stdin")
-    try:
-        assert popen.stdin.write(data(1, 3 * MIB)) == 3 * MIB
-        assert (pipes.capacity(fd) == pipes.DEFAULT_CAPACITY) == (size is not None)
-    finally:
-        os.close(fd)
-        popen.stdin.close()
+        getattr(popen, name).close()
         popen.wait()
 
 
