@@ -3,9 +3,9 @@
     python -m benchmarks.tools.soak [--seconds S] [--release NAME] [--slow N] [--stock]
 
 The seconds are shared by the releases. Half of those of each release are steady load, after which the service must
-have no descriptor, thread or greenlet more than at the beginning and not have grown; in the other half it is reloaded
-(SIGHUP, glance 32 only) and ended (SIGTERM) and started again with transfers under way. Every transfer is compared
-with what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
+have no descriptor or thread more than at the beginning and not have grown; in the other half it is reloaded (SIGHUP,
+glance 32 only) and ended (SIGTERM) and started again with transfers under way. Every transfer is compared with what
+was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
 
 With ``--slow N``, N more clients download slowly during the steady load. The service is then glance 33 as it is shipped
 (4 processes of one thread), unless ``--release`` names another. fastio also has the patch ``glance_slow_clients``, and
@@ -19,7 +19,6 @@ import json
 import math
 import os
 import random
-import re
 import signal
 import statistics
 import sys
@@ -29,9 +28,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.backends.base import BackendError
 from benchmarks.backends.glance import AS_SHIPPED, RELEASES, Service
@@ -55,16 +53,16 @@ STEADY_TURN, DISTURBED_TURN = 4.0, 6.0
 PATIENCE = 60.0
 #: Seconds for a service to end. uWSGI kills a worker with threads that hangs as it ends after 60 s (unbit/uwsgi#1969).
 #: With the eventlet server, stock too, the lock of oslo.log's handlers is a pipe that all workers share
-#: (oslo_log.pipe_mutex): if SIGTERM ends one while it writes a line, nobody gives the lock back, and the first process
+#: (oslo_log.pipe_mutex): if SIGTERM ends one while it writes a line, no process gives the lock back, and the first one
 #: waits for it for ever. That is counted as an end by force.
 ENDING = 90.0
 #: What the memory of a process may grow by from the first third of its samples to the last, however long it runs: the
 #: allocator keeps an arena for each thread, and each may hold some chunks.
 GROWTH = 48 * MIB
-#: What the last looks may exceed the first ones by, which a leak of one in some transfers is far above. Sockets of
-#: clients that went away stay open until the garbage collector runs, under eventlet in stock too. A pool starts a
-#: thread when none is idle (for each worker). A worker that reports its greenlets may be in the middle of an answer.
-SLACK = {"descriptors": 8, "threads": 4, "greenlets": 4}
+#: What the last looks may exceed the first ones by for each worker, which a leak of one in some transfers is far above.
+#: Sockets of clients that went away stay open until the garbage collector runs, under eventlet in stock too. A pool
+#: starts a thread when none is idle. A worker may serve its first slow client late.
+SLACK = {"descriptors": 8, "threads": 4}
 #: The patch for slow clients, and how its lines in the log begin.
 SLOW_CLIENTS, GIVEN_AWAY = "glance_slow_clients", "fastio: GET /"
 #: The most slow clients: all that one worker may get are below its limit of connections.
@@ -74,7 +72,7 @@ SLOWLY = float(MIB)
 #: Workers and threads: more than one worker, and enough threads for all clients.
 AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
 
-#: What a client does, by chance.
+#: A request or several of a client, by chance.
 Operation = Callable[[random.Random], None]
 
 
@@ -82,24 +80,14 @@ class ContentError(Exception):
     """The service gave something else than what was sent."""
 
 
-class NoImageError(Exception):
-    """There is no image to do it with, or no room for another."""
-
-
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """The processes of the idle service."""
 
-    #: by what they are; without those of the database, of whose connections glance keeps a pool
-    open_files: Counter[str]
+    #: without those of the database, of whose connections glance keeps a pool
+    descriptors: int
     threads: int
-    greenlets: int
     #: bytes, by process
     resident: dict[int, int]
-
-    @property
-    def descriptors(self) -> int:
-        return sum(self.open_files.values())
 
 
 class Soak:
@@ -118,11 +106,8 @@ class Soak:
         #: how many are at work with each of them
         self._busy: Counter[str] = Counter()
         self._lock = threading.Lock()
-        #: the disturbance that is going on, and when the last one ended
-        self._disturbed = ""
-        self._calm_since = 0.0
-        #: how often the service has been ended
-        self._ended = 0
+        #: the disturbance that is going on, when the last one ended, and how often the service has been ended
+        self._disturbed, self._calm_since, self._ended = "", 0.0, 0
         self.done: Counter[str] = Counter()
         #: requests without an answer, or with half of one, because the service was reloaded or ended meanwhile
         self.cut_off: Counter[str] = Counter()
@@ -133,23 +118,21 @@ class Soak:
         self._slow = slow
         # uWSGI's own HTTP ends each connection after one answer, and does not announce it.
         self._downloads = 3 if service.eventlet else 1
-        self.operations: list[tuple[Operation, int]] = [
-            (self.upload, 4), (self.chunked_upload, 2), (self.download, 7),
-            (self.abort_download, 2), (self.abort_upload, 1), (self.delete, 3),
-        ]  # fmt: skip
+        self.operations: dict[Operation, int] = {
+            self.upload: 6, self.download: 7, self.abort_download: 2, self.abort_upload: 1, self.delete: 3,
+        }  # fmt: skip
 
     # The clients.
 
     @contextlib.contextmanager
     def _load(self) -> Iterator[None]:
         """Clients at work; at the end the requests under way end."""
-        choices, weights = zip(*self.operations, strict=True)
         over = threading.Event()
 
         def client(seed: int) -> None:
             chance = random.Random(seed)
             while not over.is_set():
-                self.do(chance.choices(choices, weights)[0], chance)
+                self.do(*chance.choices([*self.operations], [*self.operations.values()]), chance)
 
         with ThreadPoolExecutor(CLIENTS) as pool:
             clients = [pool.submit(client, self._random.randrange(1 << 30)) for _ in range(CLIENTS)]
@@ -161,26 +144,21 @@ class Soak:
             each.result()
 
     def do(self, operation: Operation, chance: random.Random) -> None:
-        """Carry out an operation, and count what became of it."""
-        name = operation.__name__
+        """Carry out an operation, and count what became of it; nothing without an image for it, or room for one."""
+        name, counter = operation.__name__, self.done
         started, disturbed, ended = time.monotonic(), self._disturbed, self._ended
-        counter = self.done
         try:
             operation(chance)
-        except NoImageError:
-            name = "nothing"
-        except ContentError as error:
-            self.fault(f"{name}: {error}")
+        except LookupError:
             return
+        except ContentError as error:
+            return self.fault(f"{name}: {error}")
         except (OSError, RuntimeError, ValueError, http.client.HTTPException) as error:
             if not (disturbed or self._disturbed or started < self._calm_since):
-                self.fault(f"{name}: {type(error).__name__}: {error}")
-                return
+                return self.fault(f"{name}: {type(error).__name__}: {error}")
             # A reload lets the requests end that are under way.
-            cut = isinstance(error, http.client.IncompleteRead)
-            if cut and disturbed != "end" and ended == self._ended:
-                self.fault(f"{name}: cut off by a reload")
-                return
+            if isinstance(error, http.client.IncompleteRead) and disturbed != "end" and ended == self._ended:
+                return self.fault(f"{name}: cut off by a reload")
             counter = self.cut_off
             # The service is starting.
             time.sleep(0.2)
@@ -194,14 +172,12 @@ class Soak:
 
     @contextlib.contextmanager
     def _some_image(self, chance: random.Random) -> Iterator[tuple[str, bytes]]:
-        """An image, which nobody deletes meanwhile, and its data.
+        """An image, which is not deleted meanwhile, and its data.
 
-        :raises NoImageError: if there is none
+        :raises LookupError: if there is none
         """
         with self._lock:
-            if not self.images:
-                raise NoImageError
-            image, data = chance.choice(list(self.images.items()))
+            image, data = chance.choice([*self.images.items()])
             self._busy[image] += 1
         try:
             yield image, data
@@ -209,16 +185,16 @@ class Soak:
             with self._lock:
                 self._busy[image] -= 1
 
-    def upload(self, chance: random.Random, chunked: bool = False) -> None:
+    def upload(self, chance: random.Random) -> None:
         with self._lock:
             if len(self.images) >= IMAGES:
-                raise NoImageError
+                raise LookupError
             data = self._random.randbytes(chance.choice((*SIZES, *[chance.randrange(LARGEST)] * 20)))
         image = self._apis[0].create()
         # uWSGI takes no chunk of 1 MiB, unless it is told to.
         piece = chance.choice((1000, 64 * KIB, MIB - KIB))
         pieces = (data[start : start + piece] for start in range(0, len(data), piece))
-        answer = self._apis[0].upload(image, pieces if chunked else data)
+        answer = self._apis[0].upload(image, chance.choice((data, data, pieces)))
         if answer.status != 204:
             raise ContentError(f"upload of {len(data)} bytes: {answer.status} {answer.body[:200]!r}")
         shown = self._apis[0].show(image)
@@ -227,9 +203,6 @@ class Soak:
         with self._lock:
             self.images[image] = data
             self.bytes += len(data)
-
-    def chunked_upload(self, chance: random.Random) -> None:
-        self.upload(chance, chunked=True)
 
     def download(self, chance: random.Random) -> None:
         """Whole images and ranges, on a connection: what follows a body must be the next answer's head."""
@@ -250,17 +223,18 @@ class Soak:
         response = connection.getresponse()
         if response.status != (206 if headers else 200):
             raise ContentError(f"download of {len(expected)} bytes: {response.status}")
+        cut_off = None
         try:
             body = response.read()
         except http.client.IncompleteRead as error:
-            if not expected.startswith(error.partial):
-                raise ContentError(f"the first {len(error.partial)} of {len(expected)} bytes are wrong") from error
-            raise
-        if len(body) < len(expected) and expected.startswith(body) and response.getheader("Content-Length") is None:
+            cut_off, body = error, error.partial
+        if len(body) < len(expected) and response.getheader("Content-Length") is None:
             # uWSGI may be told to take the length away; a body that is cut off has nothing else to tell it by.
-            raise http.client.IncompleteRead(body)
-        if body != expected:
+            cut_off = http.client.IncompleteRead(body)
+        if body != (expected[: len(body)] if cut_off else expected):
             raise ContentError(f"{len(body)} bytes came, not the {len(expected)} that were sent")
+        if cut_off:
+            raise cut_off
         with self._lock:
             self.bytes += len(expected)
 
@@ -272,24 +246,18 @@ class Soak:
         image = self._apis[0].create()
         size = chance.randrange(LARGEST)
         self._apis[0].abort_upload(image, bytes(size), size + chance.randrange(1, MIB))
+        # On a busy machine the service may begin to save it later: the last look counts.
         seen = [""]
-
-        def settled() -> bool:
-            # One look: on a busy machine the service may begin to save it between two.
-            seen[0] = self._apis[0].show(image)["status"]
-            return seen[0] != "saving"
-
-        self._eventually(settled)
-        if seen[0] != "queued":
-            raise ContentError(f"an upload that was reset is {seen[0]} {PATIENCE:g} s later")
+        self._eventually(lambda: seen.append(self._apis[0].show(image)["status"]) or seen[-1] != "saving")
+        if seen[-1] != "queued":
+            raise ContentError(f"an upload that was reset is {seen[-1]} {PATIENCE:g} s later")
         self._apis[0].delete(image)
 
     def delete(self, chance: random.Random) -> None:
         with self._lock:
-            free = [image for image in self.images if not self._busy[image]]
-            if len(self.images) < IMAGES // 2 or not free:
-                raise NoImageError
-            image = chance.choice(free)
+            if len(self.images) < IMAGES // 2:
+                raise LookupError
+            image = chance.choice([image for image in self.images if not self._busy[image]])
             del self.images[image]
         status = self._apis[0].delete(image)
         if status != 204:
@@ -326,28 +294,13 @@ class Soak:
     def _steady(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         # The first turn warms it up: what is imported and pooled at the first use is no leak.
-        with self._load():
-            time.sleep(seconds / 4)
-            self._eventually(self.warm)
-        while True:
+        turn = seconds / 4
+        while time.monotonic() < deadline or len(self.samples) < 3:
+            with self._load():
+                time.sleep(turn)
             time.sleep(1)
             self.samples.append(self._sample())
-            if time.monotonic() > deadline and len(self.samples) > 2:
-                return
-            with self._load():
-                time.sleep(STEADY_TURN)
-
-    def warm(self) -> bool:
-        """Whether each worker of a service as it is shipped has taken an upload and has served a slow client."""
-        if self._service.eventlet or not self._slow:
-            return True
-        log = self._service.log()
-        # What is given away has no bytes for uWSGI.
-        sent = "0" if self._service.chosen["also"] else r"\d+"
-        asked = (r"PUT \S+/file => generated 0 bytes", rf"GET \S+/file => generated {sent} bytes")
-        return all(
-            re.search(rf"\[pid: {worker}\|.* {each}", log) for worker in self._service.workers() for each in asked
-        )
+            turn = STEADY_TURN
 
     def _disturb(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -419,58 +372,37 @@ class Soak:
     # Leftovers.
 
     def _sample(self) -> Sample:
-        threads = 0
-        open_files: Counter[str] = Counter()
-        resident: dict[int, int] = {}
+        descriptors, threads, resident = 0, 0, dict[int, int]()
         for pid in self._service.pids():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                open_files.update(name for name in _open_files(pid) if "glance.sqlite" not in name)
+                found = Path(f"/proc/{pid}/fd").iterdir()
+                descriptors += sum("glance.sqlite" not in os.path.realpath(each) for each in found)
                 threads += len(os.listdir(f"/proc/{pid}/task"))
                 pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 resident[pid] = pages * os.sysconf("SC_PAGE_SIZE")
-        return Sample(open_files, threads, self._greenlets(), resident)
-
-    def _greenlets(self) -> int:
-        """The greenlets of the workers, of which glance's own report tells; none on native threads."""
-        if not self._service.eventlet:
-            return 0
-        length, workers = len(self._service.log()), self._service.workers()
-        for worker in workers:
-            os.kill(worker, signal.SIGUSR2)
-
-        def reported() -> bool:
-            self._apis[0].ask("GET", "/healthcheck")
-            return self._service.log()[length:].count("Guru Meditation") >= len(workers)
-
-        self._eventually(reported)
-        time.sleep(0.5)
-        reports = self._service.log()[length:]
-        # Those that have ended wait for the garbage collector, and hold nothing but their memory.
-        return reports.count("  Green Thread  ") - reports.count("No Traceback!")
+        return Sample(descriptors, threads, resident)
 
     def judge(self) -> None:
-        samples, done = self.samples, self.done
+        samples, done, service = self.samples, self.done, self._service
         third = max(1, len(samples) // 3)
         for name, slack in SLACK.items():
             counts = [getattr(sample, name) for sample in samples]
-            slack *= self._service.chosen["workers"] if name == "threads" else 1
             # The least of the last looks: a connection may still be about to close at one of them.
-            if min(counts[-third:]) > max(counts[:-third]) + slack:
-                more = samples[-1].open_files - samples[0].open_files if name == "descriptors" else ""
-                self.fault(f"{name} left behind: {counts} {more}")
+            if min(counts[-third:]) > max(counts[:-third]) + slack * service.chosen["workers"]:
+                self.fault(f"{name} left behind: {counts}")
         for pid in samples[0].resident:
             sizes = [sample.resident[pid] for sample in samples if pid in sample.resident]
             if statistics.median(sizes[-third:]) - statistics.median(sizes[:third]) > GROWTH:
                 self.fault(f"process {pid} has grown: {[size // MIB for size in sizes]} MiB")
-        if not done["download"] or not done["upload"]:
-            self.fault("no transfer has succeeded")
-        if self._slow and not done["slow downloads"]:
-            self.fault("no slow client has had its image")
-        given_away = self._slow and self._service.chosen["also"] and not self._service.eventlet
-        if given_away and GIVEN_AWAY not in self._service.log():
-            self.fault(f"{SLOW_CLIENTS} has sent nothing")
-        if self._service.eventlet and not done["reloads"]:
-            self.fault("there was no reload")
+        given_away = self._slow and service.chosen["also"] and not service.eventlet
+        for wrong, text in (
+            (not done["download"] or not done["upload"], "no transfer has succeeded"),
+            (self._slow and not done["slow downloads"], "no slow client has had its image"),
+            (given_away and GIVEN_AWAY not in service.log(), f"{SLOW_CLIENTS} has sent nothing"),
+            (service.eventlet and not done["reloads"], "there was no reload"),
+        ):
+            if wrong:
+                self.fault(text)
 
     def summary(self) -> dict[str, Any]:
         samples = self.samples
@@ -482,14 +414,6 @@ class Soak:
             "resident MiB": [sum(sample.resident.values()) // MIB for sample in samples],
             "faults": self.faults,
         }
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    """What the descriptors of a process are."""
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            # Without the number of the socket or the pipe.
-            yield os.readlink(descriptor).partition(":[")[0]
 
 
 @terminal.command
