@@ -43,10 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         search.replay([*sorted((HERE / "seeds").glob("*.json")), *sorted(KEEP.glob("*.json"))])
         search.search(options.seconds)
-    count = sum(search.programs.values())
-    print(f"{count} programs; {search.stock_hangs} hang in stock; {search.unstable} differences did not come again")
-    for title, tally in ("programs", search.programs), ("differences that a fix is there for", search.explained):
-        print(f"{title}:", *(f"  {number:6}  {name}" for name, number in sorted(tally.items())), sep="\n")
+    for name, number in sorted(search.tally.items()):
+        print(f"{number:6}  {name}")
     print(f"{len(search.failures) or 'no'} failures")
     return 1 if search.failures else 0
 

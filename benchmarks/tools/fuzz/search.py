@@ -33,7 +33,6 @@ class Failure:
     side: str
     stock: dict[str, Any]
     patched: dict[str, Any]
-    operations: int
 
 
 class Search:
@@ -49,13 +48,10 @@ class Search:
         self, groups: Sequence[Group], seed: int, keep: pathlib.Path, plant: str = "", shrinking: float = 60
     ) -> None:
         self._groups, self._seed, self._keep, self._plant, self._shrinking = groups, seed, keep, plant, shrinking
-        self.programs: collections.Counter[str] = collections.Counter()
-        self.explained: collections.Counter[str] = collections.Counter()
+        #: how many programs were run and how many hang in stock, and what became of differences
+        self.tally: collections.Counter[str] = collections.Counter()
         #: those found, by kind; one program of each kind is made small
         self.failures: dict[str, Failure] = {}
-        self.unstable = 0
-        #: programs that hang in stock, so that there is nothing to compare with
-        self.stock_hangs = 0
 
     def replay(self, paths: Sequence[pathlib.Path]) -> None:
         """Run the programs of files, each in the group that it names, or in all that it has a meaning in."""
@@ -67,7 +63,7 @@ class Search:
                     if only == group or (only is None and _fits(data["program"], group)):
                         failure = self._run(team, data["program"])
                         if failure is not None:
-                            self._failed(failure, str(path))
+                            self._failed(failure, path)
 
     def search(self, seconds: float, turns: int | None = None) -> None:
         """Run random programs until ``seconds`` are over, a turn for each group in order."""
@@ -81,23 +77,21 @@ class Search:
     def _turn(self, team: Team, number: int, end: float) -> None:
         # Hypothesis runs what fails again and expects the same: each program is judged once.
         judged: dict[str, Failure | None] = {}
-        wanted: str | None = None
 
         def fails(program: Program) -> bool:
-            nonlocal wanted, end
+            nonlocal end
             key = json.dumps(program)
             if key not in judged:
                 if time.monotonic() > end:
                     return False
-                judged[key] = failure = self._run(team, program, wanted)
-                if failure is not None and wanted is None:
-                    wanted, end = failure.kind, time.monotonic() + self._shrinking
+                found = any(judged.values())
+                judged[key] = self._run(team, program)
+                if judged[key] and not found:
+                    end = time.monotonic() + self._shrinking
             return judged[key] is not None
 
-        settings = hypothesis.settings(
-            max_examples=TURN, database=None, deadline=None,
-            phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-        )  # fmt: skip
+        phases = hypothesis.Phase.generate, hypothesis.Phase.shrink
+        settings = hypothesis.settings(max_examples=TURN, database=None, deadline=None, phases=phases)
         origin = f"{self._seed}-{number}"
         with contextlib.suppress(hypothesis.errors.NoSuchExample):
             small = hypothesis.find(programs(team.group.kind), fails, settings=settings, random=random.Random(origin))
@@ -110,33 +104,30 @@ class Search:
                 "stock": failure.stock, "patched": failure.patched,
             }  # fmt: skip
             path.write_text(json.dumps(made, indent=1) + "\n")
-            self._failed(failure, str(path))
+            self._failed(failure, path)
 
-    def _failed(self, failure: Failure, path: str) -> None:
+    def _failed(self, failure: Failure, path: pathlib.Path) -> None:
         self.failures[failure.kind] = failure
-        print(f"{failure.kind}  ({failure.operations} operations)  {path}", flush=True)
+        print(f"{failure.kind}  ({len(failure.stock['ops'])} operations)  {path}", flush=True)
 
-    def _run(self, team: Team, program: Program, wanted: str | None = None) -> Failure | None:
-        """The failure that a program shows, of this kind or of any that is not known."""
+    def _run(self, team: Team, program: Program) -> Failure | None:
+        """The failure that a program shows, of a kind that is not known."""
         seen = team.run(program, ("stock", *SIDES))
-        self.programs[str(team.group)] += 1
+        self.tally[f"programs in {team.group}"] += 1
         if "ops" not in seen["stock"]:
-            self.stock_hangs += 1
+            self.tally["programs that hang in stock"] += 1
             return None
         for side in SIDES:
             found = _judged(team, program, side, seen)
             if isinstance(found, str):
-                self.explained[found] += 1
-            elif found is not None and self._counts(_kind(team, side, found), wanted):
+                self.tally[f"differences that are there for {found}"] += 1
+            elif found is not None and _kind(team, side, found) not in self.failures:
                 failure = _confirmed(team, program, side, PATIENT // 2 if found.field == "hang" else PATIENT)
                 if failure is None:
-                    self.unstable += 1
-                elif self._counts(failure.kind, wanted):
+                    self.tally["differences that did not come again"] += 1
+                elif failure.kind not in self.failures:
                     return failure
         return None
-
-    def _counts(self, kind: str, wanted: str | None) -> bool:
-        return kind == wanted if wanted is not None else kind not in self.failures
 
 
 def _kind(team: Team, side: str, found: compare.Difference) -> str:
@@ -172,7 +163,7 @@ def _confirmed(team: Team, program: Program, side: str, scale: int) -> Failure |
     found = _judged(team, program, side, runs[0], scale)
     if not isinstance(found, compare.Difference):
         return None
-    return Failure(_kind(team, side, found), side, runs[0]["stock"], runs[0][side], len(program["ops"]))
+    return Failure(_kind(team, side, found), side, runs[0]["stock"], runs[0][side])
 
 
 def _fits(program: Program, group: Group) -> bool:

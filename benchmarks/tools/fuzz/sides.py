@@ -44,54 +44,46 @@ GROUPS = (NATIVE, *(Group(hub, flavour) for flavour in ("monkey", "explicit", "t
 
 
 class Worker:
-    """A process that runs programs for one side; it is started when there is one to run."""
+    """A process that runs programs for one side."""
 
     def __init__(self, **config: Any) -> None:
-        self._config = config
-        self._process: subprocess.Popen[bytes] | None = None
-        self._rest = b""
-        self._deadline = 0.0
-        #: the ``fix_`` patches that are applied, once it runs
-        self.fixes: frozenset[str] = frozenset()
-
-    def start(self) -> None:
-        """Start the process, unless it runs."""
-        if self._process is not None:
-            return
         removed = ("FASTIO", "PYTHON", "EVENTLET")
         environ = {name: value for name, value in os.environ.items() if not name.startswith(removed)}
         environ |= {"PYTHONPATH": str(HERE.parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), json.dumps(self._config)],
+            [sys.executable, str(HERE / "worker.py"), json.dumps(config)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, start_new_session=True,
         )  # fmt: skip
-        self._rest = b""
-        self._deadline = time.monotonic() + 60
-        ready = self.receive()
+        ready = self._receive(60)
         if not ready.get("ready"):
-            raise RuntimeError(f"the worker for {self._config} does not start: {ready}")
+            raise RuntimeError(f"the worker for {config} does not start: {ready}")
+        #: the ``fix_`` patches that are applied
         self.fixes = frozenset(ready["fixes"])
+
+    @property
+    def ended(self) -> bool:
+        return self._process.returncode is not None
 
     def send(self, program: dict[str, Any], scale: int) -> None:
         """Have a program run; :meth:`receive` returns its outcome."""
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process.stdin is not None
         self._deadline = time.monotonic() + LIMIT * scale
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps({"program": program, "scale": scale}).encode() + b"\n")
             self._process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """The next answer of the process; ``{"hang": …}`` or ``{"died": …}`` if there is none."""
-        assert self._process is not None and self._process.stdout is not None
-        while b"\n" not in self._rest:
-            if not select.select([self._process.stdout], [], [], max(0.0, self._deadline - time.monotonic()))[0]:
-                self.stop()
-                return {"hang": -1}
-            data = os.read(self._process.stdout.fileno(), 1 << 20)
-            if not data:
-                return {"died": self.stop()}
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
+        """The outcome of the program; ``{"hang": …}`` or ``{"died": …}`` if there is none."""
+        return self._receive(self._deadline - time.monotonic())
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], max(0.0, seconds))[0]:
+            self.stop()
+            return {"hang": -1}
+        line = self._process.stdout.readline()
+        if not line.endswith(b"\n"):
+            return {"died": self.stop()}
         answer: dict[str, Any] = json.loads(line)
         if "hang" in answer:
             self.stop()
@@ -99,14 +91,12 @@ class Worker:
 
     def stop(self) -> int:
         """End the process and what it has started; returns its exit status, -9 if it did not end by itself."""
-        process, self._process = self._process, None
-        if process is None:
-            return 0
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(BrokenPipeError):
-            process.communicate()
-        return process.returncode
+        if not self.ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(BrokenPipeError):
+                self._process.communicate()
+        return self._process.wait()
 
 
 class Team:
@@ -125,13 +115,12 @@ class Team:
         """Run a program on sides: ``stock``, ``strict`` (patched without the ``fix_`` patches), ``fixed`` (patched as
         by default), ``native`` (stock on native threads)."""
         for name in names:
-            if name not in self._workers:
+            if name not in self._workers or self._workers[name].ended:
                 group, patched = NATIVE if name == "native" else self.group, name in ("strict", "fixed")
                 self._workers[name] = Worker(
                     hub=group.hub, flavour=group.flavour, patched=patched, fixes=name == "fixed",
                     plant=self._plant if patched else "", directory=self._directory.name,
                 )  # fmt: skip
-            self._workers[name].start()
         for name in names:
             self._workers[name].send(program, scale)
         return {name: self._workers[name].receive() for name in names}

@@ -119,30 +119,18 @@ class _Actor:
         return self.ended
 
 
-class _Line:
-    """The worker's own ends of the conversation, out of the way of descriptors that programs see."""
+def _out_of_the_way():
+    """The worker's own ends of the conversation, with numbers that programs do not see."""
+    own = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in (0, 1, 2)]
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    return [open(fd, mode) for fd, mode in zip(own, "rww", strict=True)]
 
-    def __init__(self):
-        self.commands, self.answers, self.errors = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in (0, 1, 2))
-        null = os.open("/dev/null", os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
-        os.close(null)
-        self._rest = b""
 
-    def receive(self):
-        while b"\n" not in self._rest:
-            data = _read(self.commands, 1 << 20)
-            if not data:
-                return None
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
-        return json.loads(line)
-
-    def send(self, message):
-        data = json.dumps(message).encode() + b"\n"
-        while data:
-            data = data[_write(self.answers, data) :]
+def _answer(message):
+    print(json.dumps(message), file=ANSWERS, flush=True)
 
 
 # The visible part of a value
@@ -351,7 +339,7 @@ class Run:
         else:
             # Nothing helps. The process is given up.
             index = next((i for i, other in enumerate(self.program["ops"]) if other is operation), -1)
-            LINE.send({"hang": index, "rescued": done})
+            _answer({"hang": index, "rescued": done})
             posix._exit(3)
         self.rescued.append((operation, action))
 
@@ -753,24 +741,23 @@ def _run(program, scale, module):
 
 
 def main():
-    faulthandler.enable(LINE.errors)
+    faulthandler.enable(ERRORS)
     try:
         module, fixes = _prepare()
     except Exception:
         import traceback
 
-        _write(LINE.errors, traceback.format_exc().encode())
+        traceback.print_exc(file=ERRORS)
+        ERRORS.flush()
         posix._exit(1)
     gc.collect()
     gc.freeze()
-    LINE.send({"ready": True, "fixes": fixes})
-    while True:
-        message = LINE.receive()
-        if message is None:
-            posix._exit(0)
-        LINE.send(_run(message["program"], message["scale"], module))
+    _answer({"ready": True, "fixes": fixes})
+    for line in COMMANDS:
+        _answer(_run(**json.loads(line), module=module))
+    posix._exit(0)
 
 
-LINE = _Line()
+COMMANDS, ANSWERS, ERRORS = _out_of_the_way()
 if __name__ == "__main__":
     main()
