@@ -1,6 +1,5 @@
 """The orders in which a service may import, patch, unpatch and monkey patch."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,9 +24,5 @@ def orders(steps: tuple[str, ...] = STEPS) -> Iterator[tuple[str, ...]]:
             yield (first, *order)
 
 
-#: Each order is with one target, in rotation; ``ALL_ORDERS`` in the environment has it with every target.
-CASES = [
-    (target, order)
-    for number, order in enumerate(orders())
-    for target in (TARGETS if os.environ.get("ALL_ORDERS") else (TARGETS[number % len(TARGETS)],))
-]
+#: Each order is with one target, in rotation.
+CASES = [(TARGETS[number % len(TARGETS)], order) for number, order in enumerate(orders())]
