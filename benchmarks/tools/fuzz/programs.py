@@ -49,7 +49,7 @@ Operation = dict[str, Any]
 def programs(draw: st.DrawFn, kind: str) -> Program:
     """Programs for a group of this kind: ``native``, ``green`` or ``taken``."""
     make = _Maker(draw, kind)
-    others = {"native": [make.abandoned, make.pipeline, make.function, *[make.contended] * 4], "taken": []}
+    others = {"native": [make.abandoned, make.pipeline, *[make.contended] * 4], "taken": []}
     others["green"] = [*others["native"], make.pipe, make.pipe, make.shared_pipe, make.shared_file, make.shared_file]
     program: Program = make.pick(*[make.one_child] * 8, *others[kind])()
     return program
@@ -339,25 +339,6 @@ class _Maker:
         last = [_op("await", p=1), _op("go", p=0), _op("communicate", p=1), _op("wait", p=0)]
         children = [{"steps": producer, "popen": first}, {"steps": consumer, "popen": second}]
         return {"children": children, "ops": [_op("start", p=0), _op("start", p=1), *close, *last]}
-
-    def function(self) -> Program:
-        """``run()``, ``call()`` and their like."""
-        function = self.pick("run", "run", "check_output", "call", "check_call")
-        collects, held = function in ("run", "check_output"), self.chance(40)
-        popen = self.pick(*_TEXTS) if collects and self.chance(30) else {}
-        operation = _op("run", p=0, function=function)
-        if function == "run":
-            operation.update(check=self.chance(50), capture_output=self.chance(60))
-        steps = [self.out(self.pick("out", "err"), self.pick(*_SIZES)), *(["sync"] if held else [])]
-        if self.chance(30):
-            steps.append(self.out("out", self.pick(*_SIZES)))
-        if collects and self.chance(40):
-            steps.insert(0, "in:-1")
-            operation["input"] = self.input(bool(popen), 0, 10, 1000, 70_000)
-        if held or self.chance(30):
-            operation["timeout"] = SHORT * 4 if held else LONG
-        steps.append(self.pick("exit:0", "exit:3", "kill:9"))
-        return {"children": [{"steps": steps, "popen": dict(popen)}], "ops": [operation]}
 
     def pipe(self) -> Program:
         """Two GreenPipes, the ends of one pipe."""

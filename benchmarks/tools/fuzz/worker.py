@@ -150,7 +150,7 @@ def _tell(value):
     return f"<{type(value).__name__}>"
 
 
-_CLASSES = ("TimeoutExpired", "CalledProcessError", "SubprocessError")
+_CLASSES = ("TimeoutExpired", "SubprocessError")
 _BUILTINS = (OSError, ValueError, TypeError, AttributeError, KeyboardInterrupt, EOFError, RuntimeError)
 
 
@@ -163,12 +163,9 @@ def _tell_error(error, timeout, args):
     told = {"error": type(error).__name__, "caught": caught}
     if hasattr(error, "cmd"):
         told["cmd"] = error.cmd == args
-        for name in ("output", "stdout", "stderr", "returncode"):
-            if hasattr(error, name):
-                told[name] = _tell(getattr(error, name))
-        if hasattr(error, "timeout"):
-            # Waiting for the child at the end may have what was left of it.
-            told["timeout"] = "whole" if error.timeout == timeout else "other"
+        told |= {name: _tell(getattr(error, name)) for name in ("output", "stdout", "stderr")}
+        # Waiting for the child at the end may have what was left of it.
+        told["timeout"] = "whole" if error.timeout == timeout else "other"
     else:
         args = error.args
         if isinstance(error, UnicodeError) and len(args) == 5:
@@ -426,17 +423,6 @@ class Run:
         steps = self.program["children"][number]["steps"]
         return [os.path.realpath(sys.executable), "-I", "-S", _CHILD, str(number), *steps]
 
-    def start(self, operation):
-        """The class and the arguments for a child."""
-        keywords = dict(self.program["children"][operation["p"]].get("popen", {}))
-        for name in ("stdin", "stdout", "stderr"):
-            if name in keywords:
-                keywords[name] = self.wiring(keywords[name], name != "stdin")
-        if keywords.pop("preexec", False):
-            keywords["preexec_fn"] = "".__len__
-        names = keywords.pop("overrides", None)
-        return self.popen_class(names) if names else self.module.Popen, self.command(operation["p"]), keywords
-
     # operations
 
     def perform(self, operation):
@@ -473,30 +459,16 @@ class Run:
         return getattr(self.stream(operation), name)(*operation.get("n", operation.get("args", ())))
 
     def begin(self, operation):
-        popen_class, command, keywords = self.start(operation)
-        self.popens[operation["p"]] = popen_class(command, **keywords)
-
-    def function(self, operation):
-        popen_class, command, keywords = self.start(operation)
-        keywords |= self.timeout(operation) | {
-            key: operation[key] for key in ("check", "capture_output") if key in operation
-        }
-        if operation.get("input"):
-            keywords["input"] = self.data(operation["input"])
-            keywords.pop("stdin", None)
-        run, original = self, popen_class.__init__
-
-        def noted(popen, *args, **kwargs):
-            # The rescuer has to know of the child while the function is at work.
-            original(popen, *args, **kwargs)
-            run.popens[operation["p"]] = popen
-
-        popen_class.__init__ = noted
-        try:
-            result = getattr(self.module, operation["function"])(command, **keywords)
-        finally:
-            popen_class.__init__ = original
-        return [result.returncode, result.stdout, result.stderr] if operation["function"] == "run" else result
+        """Start a child."""
+        keywords = dict(self.program["children"][operation["p"]].get("popen", {}))
+        for name in ("stdin", "stdout", "stderr"):
+            if name in keywords:
+                keywords[name] = self.wiring(keywords[name], name != "stdin")
+        if keywords.pop("preexec", False):
+            keywords["preexec_fn"] = "".__len__
+        names = keywords.pop("overrides", None)
+        popen = self.popen_class(names) if names else self.module.Popen
+        self.popens[operation["p"]] = popen(self.command(operation["p"]), **keywords)
 
     def wait_for(self, operation):
         """Until the child is held, has ended or sleeps."""
@@ -691,7 +663,6 @@ _OF_STREAMS = {
 }
 _OF_ALL = {
     "start": Run.begin,
-    "run": Run.function,
     "await": Run.wait_for,
     "pipe": Run.pipe,
     "open": Run.open,
