@@ -1,15 +1,11 @@
 """A real glance-api under mixed load for a long time: uploads, downloads, ranges, clients that go away, reloads, ends.
 
-    python -m benchmarks.tools.soak [--seconds S] [--release NAME] [--slow N] [--stock]
+    python -m benchmarks.tools.soak [--seconds S] [--release NAME] [--stock]
 
 The seconds are shared by the releases. Half of those of each release are steady load, after which the service must
 have no descriptor or thread more than at the beginning and not have grown; in the other half it is reloaded (SIGHUP,
 glance 32 only) and ended (SIGTERM) and started again with transfers under way. Every transfer is compared with what
 was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
-
-With ``--slow N``, N more clients download slowly during the steady load. The service is then glance 33 as it is shipped
-(4 processes of one thread), unless ``--release`` names another. fastio also has the patch ``glance_slow_clients``, and
-it is a fault if that has sent nothing.
 """
 
 import contextlib
@@ -22,7 +18,6 @@ import random
 import signal
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -32,9 +27,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.backends.base import BackendError
-from benchmarks.backends.glance import AS_SHIPPED, RELEASES, Service
+from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.backends.glance_api import ELSEWHERE, Api
-from benchmarks.harness.slow_clients import Clients, Plan
 from fastio import terminal
 from fastio.arguments import Parser
 
@@ -61,14 +55,8 @@ ENDING = 90.0
 GROWTH = 48 * MIB
 #: What the last looks may exceed the first ones by for each worker, which a leak of one in some transfers is far above.
 #: Sockets of clients that went away stay open until the garbage collector runs, under eventlet in stock too. A pool
-#: starts a thread when none is idle. A worker may serve its first slow client late.
+#: starts a thread when none is idle.
 SLACK = {"descriptors": 8, "threads": 4}
-#: The patch for slow clients, and how its lines in the log begin.
-SLOW_CLIENTS, GIVEN_AWAY = "glance_slow_clients", "fastio: GET /"
-#: The most slow clients: all that one worker may get are below its limit of connections.
-MOST_SLOW = 500
-#: Bytes per second of each: its image ends before uWSGI kills a worker that is to end (60 s).
-SLOWLY = float(MIB)
 #: Workers and threads: more than one worker, and enough threads for all clients.
 AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
 
@@ -91,12 +79,9 @@ class Sample(NamedTuple):
 
 
 class Soak:
-    """The load on one service, and what it does to it.
+    """The load on one service, and what it does to it."""
 
-    :param slow: clients beside the usual ones that download slowly
-    """
-
-    def __init__(self, service: Service, slow: int = 0) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         # Under eventlet images are sent to a client whose address is not the service's in another way.
         self._apis = [Api(service.http_port, timeout=PATIENCE, source=source) for source in ("", ELSEWHERE)]
@@ -115,7 +100,6 @@ class Soak:
         self.bytes = 0
         self.faults: list[str] = []
         self.samples: list[Sample] = []
-        self._slow = slow
         # uWSGI's own HTTP ends each connection after one answer, and does not announce it.
         self._downloads = 3 if service.eventlet else 1
         self.operations: dict[Operation, int] = {
@@ -266,30 +250,10 @@ class Soak:
     # Actions on the service.
 
     def run(self, seconds: float) -> None:
-        with self.slow_clients() if self._slow else contextlib.nullcontext():
-            self._steady(seconds / 2)
+        self._steady(seconds / 2)
         self._disturb(seconds / 2)
         self.verify_all()
         self.judge()
-
-    @contextlib.contextmanager
-    def slow_clients(self) -> Iterator[None]:
-        """Clients that download an image slowly, over and over."""
-        data = self._random.randbytes(LARGEST)
-        image = self._apis[0].make(data)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(data)
-            file.flush()
-            port, path = self._service.http_port, f"/v2/images/{image}/file"
-            try:
-                with Clients(Plan(port, path, file.name, self._slow, SLOWLY, 2.0, ELSEWHERE)) as clients:
-                    yield
-                    found = clients.stop()
-                    self.done["slow downloads"] += found["ended"]
-                    self.bytes += found["bytes"]
-            except RuntimeError as error:
-                self.fault(str(error))
-        self.images[image] = data
 
     def _steady(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -394,15 +358,10 @@ class Soak:
             sizes = [sample.resident[pid] for sample in samples if pid in sample.resident]
             if statistics.median(sizes[-third:]) - statistics.median(sizes[:third]) > GROWTH:
                 self.fault(f"process {pid} has grown: {[size // MIB for size in sizes]} MiB")
-        given_away = self._slow and service.chosen["also"] and not service.eventlet
-        for wrong, text in (
-            (not done["download"] or not done["upload"], "no transfer has succeeded"),
-            (self._slow and not done["slow downloads"], "no slow client has had its image"),
-            (given_away and GIVEN_AWAY not in service.log(), f"{SLOW_CLIENTS} has sent nothing"),
-            (service.eventlet and not done["reloads"], "there was no reload"),
-        ):
-            if wrong:
-                self.fault(text)
+        if not done["download"] or not done["upload"]:
+            self.fault("no transfer has succeeded")
+        if service.eventlet and not done["reloads"]:
+            self.fault("there was no reload")
 
     def summary(self) -> dict[str, Any]:
         samples = self.samples
@@ -421,31 +380,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m benchmarks.tools.soak", description=about)
     parser.add_argument("--seconds", type=float, default=120.0, help="of all releases together (%(default)s)")
-    parser.add_argument(
-        "--release", action="append", choices=list(RELEASES), help="may be repeated (all; with --slow, glance-33)"
-    )
-    parser.add_argument(
-        "--slow", type=int, default=0, metavar="N",
-        help=f"clients that download slowly, from a glance 33 as it is shipped, up to {MOST_SLOW} (%(default)s)",
-    )  # fmt: skip
+    parser.add_argument("--release", action="append", choices=list(RELEASES), help="may be repeated (all)")
     parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")
     options = parser.parse_args(arguments)
     if not LEAST <= options.seconds < math.inf:
         parser.error(f"--seconds {options.seconds:g}: at least {LEAST}, or there is no time for anything")
-    if not 0 <= options.slow <= MOST_SLOW:
-        parser.error(f"--slow {options.slow}: at least 0 and at most {MOST_SLOW}")
-    releases = options.release or (["glance-33"] if options.slow else list(RELEASES))
+    releases = options.release or list(RELEASES)
     failed = False
     for release in releases:
         print(f"{release}, {'stock' if options.stock else 'fastio'}", flush=True)
         try:
+            fastio = "off" if options.stock else "on"
             with RELEASES[release](
-                fastio="off" if options.stock else "on",
-                also=SLOW_CLIENTS if options.slow and not options.stock else "",
-                environment={"PYTHONFAULTHANDLER": "1"},
-                **(AS_SHIPPED if options.slow and release == "glance-33" else AT_WORK[release]),
+                fastio=fastio, environment={"PYTHONFAULTHANDLER": "1"}, **AT_WORK[release]
             ) as service:
-                soak = Soak(service, options.slow)
+                soak = Soak(service)
                 soak.run(options.seconds / len(releases))
                 print(json.dumps(soak.summary(), indent=1), flush=True)
                 if soak.faults:

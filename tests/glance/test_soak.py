@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.tools import soak as tool
-from benchmarks.tools.soak import GROWTH, SLACK, SLOW_CLIENTS, Sample, Soak
+from benchmarks.tools.soak import GROWTH, SLACK, Sample, Soak
 from tests.conftest import MONKEY_PATCHED
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
@@ -46,13 +46,6 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
     assert len(soak.faults) == 2 * wrong
 
 
-def test_slow_clients(serve: Callable[..., Service]) -> None:
-    soak = Soak(serve("glance-33", fastio="on", also=SLOW_CLIENTS), slow=2)
-    with soak.slow_clients():
-        assert soak._eventually(lambda: "fastio: GET /" in soak._service.log())
-    assert soak.faults == []
-
-
 def test_what_does_not_end_is_ended(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "ENDING", 3.0)
     service = serve("glance-32", fastio="on", workers=2, environment={"PYTHONFAULTHANDLER": "1"})
@@ -64,20 +57,19 @@ def test_what_does_not_end_is_ended(serve: Callable[..., Service], monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("last", "slow", "named"),
+    ("last", "named"),
     [
-        (FLAT, 0, []),
-        (Sample(20 + 4 * SLACK["descriptors"], 4 + 4 * SLACK["threads"], FLAT.resident), 0, []),
-        (Sample(20 + 4 * SLACK["descriptors"] + 1, 4, FLAT.resident), 0, ["descriptors"]),
-        (Sample(20, 4 + 4 * SLACK["threads"] + 1, FLAT.resident), 0, ["threads"]),
-        (Sample(20, 4, {1: FLAT.resident[1] + GROWTH + 1}), 0, ["has grown"]),
-        (FLAT, 7, ["no slow client has had its image", f"{SLOW_CLIENTS} has sent nothing"]),
+        (FLAT, []),
+        (Sample(20 + 4 * SLACK["descriptors"], 4 + 4 * SLACK["threads"], FLAT.resident), []),
+        (Sample(20 + 4 * SLACK["descriptors"] + 1, 4, FLAT.resident), ["descriptors"]),
+        (Sample(20, 4 + 4 * SLACK["threads"] + 1, FLAT.resident), ["threads"]),
+        (Sample(20, 4, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
     ],
 )
-def test_the_verdict(last: Sample, slow: int, named: list[str]) -> None:
-    chosen = {"workers": 4, "also": SLOW_CLIENTS}
+def test_the_verdict(last: Sample, named: list[str]) -> None:
+    chosen = {"workers": 4}
     service = SimpleNamespace(http_port=1, eventlet=False, chosen=chosen, log=lambda: "nothing")
-    load = Soak(service, slow=slow)  # type: ignore[arg-type]
+    load = Soak(service)  # type: ignore[arg-type]
     load.done.update(download=1, upload=1)
     load.samples = [FLAT, FLAT, last]
     load.judge()
@@ -85,11 +77,7 @@ def test_the_verdict(last: Sample, slow: int, named: list[str]) -> None:
     assert all(name in fault for name, fault in zip(named, load.faults, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [(["--seconds", "3"], "--seconds 3: at least 15"), (["--slow", "501"], "--slow 501: at least 0 and at most 500")],
-)
-def test_a_bad_option(capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
+def test_a_bad_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        tool.main(options)
-    assert said in capsys.readouterr().err
+        tool.main(["--seconds", "3"])
+    assert "--seconds 3: at least 15" in capsys.readouterr().err
