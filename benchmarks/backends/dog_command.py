@@ -53,12 +53,7 @@ Piece = tuple[int, int, memoryview]
 LAUNCHER_START = 0.0005
 
 STORE_MS = 9.0
-NEW_MS = 22.0
-
 LIST_MS = 8
-
-# Of DOG_DIE_AFTER and DOG_HANG_AFTER.
-NEVER = -1
 
 PORT = 7000
 
@@ -76,45 +71,40 @@ class Exit(Exception):
 # --- settings
 
 
-VARIABLES = ("DOG_STATE", "DOG_START_MS", "DOG_FETCH_MS", "DOG_STORE_MS", "DOG_NEW_MS", "DOG_DAEMON", "DOG_DIE_AFTER",
-             "DOG_HANG_AFTER", "DOG_CUT")  # fmt: skip
+# What is allowed, the default first; of what may never happen this is -1.
+WORDS = {
+    "DOG_DAEMON": ("up", "down", "stopped", "unformatted"),
+    "DOG_CUT": ("nowhere", "create", "created", "inode", "discarded", "deleted"),
+}
+MILLISECONDS = {"DOG_START_MS": 21.0, "DOG_FETCH_MS": 3.7, "DOG_STORE_MS": STORE_MS, "DOG_NEW_MS": 22.0}
+OBJECTS = ("DOG_DIE_AFTER", "DOG_HANG_AFTER")
+VARIABLES = ("DOG_STATE", *MILLISECONDS, *OBJECTS, *WORDS)
 
 
 class Settings:
     """The ``DOG_`` variables of *environ*; raises ValueError that names the variable, its value and what is allowed."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        def choice(name: str, *allowed: str) -> str:
-            value = environ.get(name, allowed[0])
-            if value not in allowed:
-                raise ValueError(f"{name}={value!r}: allowed are {', '.join(allowed)}")
-            return value
-
-        def number(name: str, default: float, kind: Callable[[str], float], allowed: str) -> float:
-            if name not in environ:
-                return default
+        def value(name: str, default: float, kind: Callable[[str], float], allowed: str) -> float:
             try:
-                result = kind(environ[name])
+                result = kind(environ.get(name, default))  # type: ignore[arg-type]
             except ValueError:
                 result = -1
-            if not 0 <= result < float("inf"):
+            if name in environ and not 0 <= result < float("inf"):
                 raise ValueError(f"{name}={environ[name]!r}: allowed is {allowed}, 0 or more")
             return result
-
-        def seconds(name: str, default: float) -> float:
-            return number(name, default, float, "a number of milliseconds") / 1000
 
         self.state = environ.get("DOG_STATE", "")
         if not os.path.isdir(self.state):
             raise ValueError(f"DOG_STATE={self.state!r}: allowed is the path of an existing directory")
-        self.start = seconds("DOG_START_MS", 21.0)
-        self.fetch = seconds("DOG_FETCH_MS", 3.7)
-        self.store = seconds("DOG_STORE_MS", STORE_MS)
-        self.new = seconds("DOG_NEW_MS", NEW_MS)
-        self.daemon = choice("DOG_DAEMON", "up", "down", "stopped", "unformatted")
-        self.die_after = number("DOG_DIE_AFTER", NEVER, int, "a number of whole objects")
-        self.hang_after = number("DOG_HANG_AFTER", NEVER, int, "a number of whole objects")
-        self.cut = choice("DOG_CUT", "nowhere", "create", "created", "inode", "discarded", "deleted")
+        for name, words in WORDS.items():
+            if environ.get(name, words[0]) not in words:
+                raise ValueError(f"{name}={environ[name]!r}: allowed are {', '.join(words)}")
+        self.daemon, self.cut = (environ.get(name, words[0]) for name, words in WORDS.items())
+        self.start, self.fetch, self.store, self.new = (
+            value(name, default, float, "a number of milliseconds") / 1000 for name, default in MILLISECONDS.items()
+        )
+        self.die_after, self.hang_after = (value(name, -1, int, "a number of whole objects") for name in OBJECTS)
 
 
 # --- the images
@@ -487,26 +477,22 @@ def line_of(daemon: Daemon, image: Image) -> Exit:
     return Exit(OK, text=f"= {shown} 0 {image.size} {image.used()} 0 {seconds} {image.vid:x} 1  22\n")
 
 
-#: name -> what it does, and its operands
-COMMANDS: dict[str, tuple[Callable[[Daemon, list[str]], None], str]] = {
-    "create": (create, "<vdiname> <size>"),
-    "delete": (delete, "<vdiname>"),
-    "list": (list_image, "<vdiname>"),
-    "resize": (resize, "<vdiname> <size>"),
-    "read": (read, "<vdiname> [<offset> [<len>]]"),
-    "write": (write, "<vdiname> [<offset> [<len>]]"),
-}
+#: name -> what it does, and how many operands it needs
+COMMANDS: dict[str, tuple[Callable[[Daemon, list[str]], None], int]] = {
+    "create": (create, 2), "delete": (delete, 1), "list": (list_image, 1), "resize": (resize, 2), "read": (read, 1),
+    "write": (write, 1),
+}  # fmt: skip
 
 
 def run(words: list[str], started: float) -> None:
-    known = [f"  vdi {command} {operands}" for command, (_, operands) in COMMANDS.items()]
+    known = f"the stand-in knows vdi {', '.join(COMMANDS)}"
     if not words:
-        raise Exit(OK, text="\n".join(["A stand-in for sheepdog's dog command. It knows:", *known, ""]))
+        raise Exit(OK, text=f"{known}\n")
     operands: list[str] = []
     address, port = parsed(words[2:], operands)
-    command, needed = COMMANDS.get("".join(words[1:2]), (None, ""))
-    if words[0] != "vdi" or command is None or len(operands) < needed.partition(" [")[0].count("<"):
-        raise Exit(USAGE, f"the stand-in does not know {' '.join(words)}", *known)
+    command, needed = COMMANDS.get("".join(words[1:2]), (None, 0))
+    if words[:1] != ["vdi"] or command is None or len(operands) < needed:
+        raise Exit(USAGE, f"{known}, and not {' '.join(words)}")
     try:
         settings = Settings(os.environ)
     except ValueError as error:
