@@ -71,10 +71,8 @@ def _parameter(kind: type[Backend], text: str) -> tuple[str, int | str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise BackendError(f"-p {text}: not NAME=VALUE")
-    if not isinstance(kind.parameters.get(name), int):
-        return name, value
     try:
-        return name, parse_size(value)
+        return name, parse_size(value) if isinstance(kind.parameters.get(name), int) else value
     except ValueError:
         raise BackendError(f"-p {text}: {value!r} is neither a number nor a size such as 64KiB") from None
 
@@ -82,16 +80,13 @@ def _parameter(kind: type[Backend], text: str) -> tuple[str, int | str]:
 def _up(chosen: Backend) -> int:
     """Start it, say how to reach it, wait for a signal, stop it."""
     stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with chosen:
-            _print_access(chosen)
-            # A server that dies is noticed within a second.
-            while not stop.wait(1):
-                chosen.check()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with chosen:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        _print_access(chosen)
+        # A server that dies is noticed within a second.
+        while not stop.wait(1):
+            chosen.check()
     return 0
 
 

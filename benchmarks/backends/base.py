@@ -20,6 +20,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -358,9 +359,20 @@ def server_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(more or {})}
 
 
-def http_status(port: int, path: str = "/", method: str = "GET", headers: Mapping[str, str] | None = None) -> int:
-    """The status of one HTTP request to loopback; raises OSError or HTTPException if there is no answer."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=10)
+def http_status(
+    port: int, path: str = "/", method: str = "GET", headers: Mapping[str, str] | None = None, host: str = HOST,
+    certificate: str = "",
+) -> int:  # fmt: skip
+    """The status of one HTTP request; raises OSError or HTTPException if there is no answer.
+
+    :param certificate: the file of the server's, for HTTPS
+    """
+    connection: http.client.HTTPConnection
+    if certificate:
+        context = ssl.create_default_context(cafile=certificate)
+        connection = http.client.HTTPSConnection(host, port, timeout=60, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=10)
     try:
         connection.request(method, path, headers=dict(headers or {}))
         return connection.getresponse().status

@@ -1,10 +1,8 @@
 """nginx: for backends that are one, or have one in front of them."""
 
-import http.client
 import os
-import ssl
 
-from benchmarks.backends.base import HOST, Backend
+from benchmarks.backends.base import HOST, Backend, http_status
 
 INSTALL = "apt-get install --no-install-recommends nginx-light"
 
@@ -76,29 +74,16 @@ def start_proxy(backend: Backend, upstream: int, path: str, address: str = HOST,
     :return: its port, and the file of its certificate
     """
     port = backend.port()
-    certificate, listen, context = "", "", None
+    certificate, listen = "", ""
     if tls:
         path_of_it, key = backend.make_certificate(address)
         certificate = str(path_of_it)
         listen = f" ssl; ssl_certificate {certificate}; ssl_certificate_key {key}"
-        context = ssl.create_default_context(cafile=certificate)
     start(backend, _PROXY.format(
         address=address, port=port, tls=listen, host=HOST, upstream=upstream, buffering="off" if tls else "on",
         more=_STREAMING if tls else "",
     ))  # fmt: skip
 
-    def answers() -> bool:
-        connection = (
-            http.client.HTTPSConnection(address, port, timeout=10, context=context)
-            if tls
-            else http.client.HTTPConnection(address, port, timeout=10)
-        )
-        try:
-            connection.request("GET", path)
-            # nginx itself says 502 while it does not reach the server.
-            return connection.getresponse().status < 500
-        finally:
-            connection.close()
-
-    backend.wait(answers, "nginx")
+    # nginx itself says 502 while it does not reach the server.
+    backend.wait(lambda: http_status(port, path, host=address, certificate=certificate) < 500, "nginx")
     return port, certificate

@@ -8,9 +8,7 @@ ESX host 200.
 """
 
 import contextlib
-import http.client
 import os
-import ssl
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
@@ -18,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.backends import nginx
-from benchmarks.backends.base import EXTRA, HOST, Backend
+from benchmarks.backends.base import EXTRA, HOST, Backend, http_status
 
 #: The only ones; so the query that names them decides nothing.
 DATACENTER, DATASTORE = "datacenter", "datastore"
@@ -144,10 +142,5 @@ class Session:
 
 
 def _request(access: Mapping[str, Any], method: str, path: str) -> int:
-    context = ssl.create_default_context(cafile=access["certificate"])
-    connection = http.client.HTTPSConnection(HOST, access["port"], timeout=60, context=context)
-    try:
-        connection.request(method, path, headers={"Cookie": access["cookie"]})
-        return connection.getresponse().status
-    finally:
-        connection.close()
+    cookie = {"Cookie": access["cookie"]}
+    return http_status(access["port"], path, method, cookie, certificate=access["certificate"])
