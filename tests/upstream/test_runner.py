@@ -35,12 +35,14 @@ METHODS = {
     "1__crash": "os._exit(3)",
     "forked_child__pass": "assert os.fork() and os.wait()",
     "no_python_settings__pass": "assert not {'PYTHONWARNINGS', 'HTTPS_PROXY', 'http_proxy'} & set(os.environ)",
+    # It is not left beside the suite's data, which a test finds all the same.
+    "writes_where_it_runs__pass": "pathlib.Path('run_tests.log').write_text(pathlib.Path('etc/data').read_text())",
     # As nova's test cases do.
     "deletes_all__pass": "[delattr(self, name) for name in list(self.__dict__) if name[0] != '_']",
 }
 OUTCOMES = (
     """
-    import os, threading, unittest
+    import os, pathlib, threading, unittest
 
     class Outcomes(unittest.TestCase):
         def check(self, number, other):
@@ -167,13 +169,16 @@ def outcomes(run: Run) -> dict[str, str]:
     return {test.removeprefix("made_up."): outcome.outcome for test, outcome in run.tests.items()}
 
 
-def test_every_outcome_is_reported(python, make_suite, monkeypatch) -> None:
+def test_every_outcome_is_reported(python, make_suite, tmp_path, monkeypatch) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "data").write_text("data")
     monkeypatch.setenv("PYTHONWARNINGS", "error")
     for name in ("HTTPS_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     run = Runner(python, SHORT).run(make_suite(OUTCOMES), patched=False)
     found = outcomes(run)
-    assert found == {test: test.partition("[")[0].rpartition("__")[2] for test in found} and len(found) == 17
+    assert found == {test: test.partition("[")[0].rpartition("__")[2] for test in found} and len(found) == 18
+    assert not (tmp_path / "run_tests.log").exists()
     for test, said in {
         "1__fail": "as asked", "busy__hang": "in test_busy", "1__crash": "exit status 3", "subtests__fail": "number=1",
     }.items():  # fmt: skip
@@ -199,22 +204,6 @@ def test_a_case_runs_in_all_of_its_scenarios(python, make_suite, tmp_path) -> No
     run = Runner(python, LIMIT).run(make_suite(source), patched=False)
     assert outcomes(run) == {"Scenarios.test_each": "pass", "Scenarios.test_one": "fail"}
     assert (tmp_path / "ran").read_text() == "12"
-
-
-def test_what_tests_write_where_they_run(python, make_suite, tmp_path) -> None:
-    """It does not stay beside their data, which they find all the same."""
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "data").write_text("data")
-    source = """
-        import pathlib, unittest
-
-        class Here(unittest.TestCase):
-            def test_log(self):
-                pathlib.Path("run_tests.log").write_text(pathlib.Path("etc/data").read_text())
-    """
-    run = Runner(python, SHORT).run(make_suite(source), patched=False)
-    assert outcomes(run) == {"Here.test_log": "pass"}
-    assert not (tmp_path / "run_tests.log").exists()
 
 
 def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_suite, monkeypatch) -> None:
@@ -322,19 +311,6 @@ def test_what_tests_say_gives_no_orders() -> None:
     assert terminal.harmless(text) == ("a::b\n\\  ::stop-commands::x\n##\\[group]\n##\\vso[task]\n\\x1b[31mred\\r\\x00")
 
 
-def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
-    """Calls are counted also if there has to be another worker for what comes after a crash."""
-    suite = make_suite(PATCHED, taken=("communicate", "green_wait"), constants=CONSTANTS)
-    stock, patched = (Runner(python, LIMIT).run(suite, patched=each) for each in (False, True))
-    assert list(zip(outcomes(stock).items(), outcomes(patched).values(), strict=True)) == [
-        (("Patched.test_child_patched", "fail"), "pass"), (("Patched.test_constant", "fail"), "pass"),
-        (("Patched.test_crashes", "crash"), "crash"), (("Patched.test_runs", "pass"), "pass"),
-        (("Patched.test_stock_only", "pass"), "fail"),
-    ]  # fmt: skip
-    assert stock.status is None and not stock.taken
-    assert patched.status is not None and patched.taken == {"communicate": 3, "green_wait": 0}
-
-
 class Screen(terminal.Screen):
     def say(self, text: str) -> None: ...
 
@@ -351,10 +327,17 @@ def compared(tmp_path) -> Callable[[Suite], compare.Comparison]:
 
 
 def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(compared, make_suite) -> None:
-    comparison = compared(make_suite(PATCHED, applied=("communicate", "wait"), constants=CONSTANTS))
-    assert {(found.test.rpartition(".")[2], found.verdict) for found in comparison.differences} == {
-        ("test_stock_only", "worse"), ("test_child_patched", "newly passing"), ("test_constant", "newly passing"),
-    }  # fmt: skip
+    """Calls are counted also if there has to be another worker for what comes after a crash."""
+    comparison = compared(
+        make_suite(PATCHED, applied=("communicate", "wait"), taken=("communicate",), constants=CONSTANTS)
+    )
+    stock, patched = comparison.stock, comparison.patched
+    assert list(zip(outcomes(stock).items(), outcomes(patched).values(), strict=True)) == [
+        (("Patched.test_child_patched", "fail"), "pass"), (("Patched.test_constant", "fail"), "pass"),
+        (("Patched.test_crashes", "crash"), "crash"), (("Patched.test_runs", "pass"), "pass"),
+        (("Patched.test_stock_only", "pass"), "fail"),
+    ]  # fmt: skip
+    assert (stock.status, stock.taken) == (None, {}) and patched.status and patched.taken == {"communicate": 3}
     assert comparison.failures() == ["made_up.Patched.test_stock_only: pass -> fail"]
     worse = next(found for found in comparison.differences if found.verdict == "worse")
     assert [outcome.outcome for outcome in worse.stock_alone] == ["pass"] * compare.BELIEVED
