@@ -86,7 +86,9 @@ def test_a_generator(wrap: Wrap) -> None:
 def test_a_file(wrap: Wrap, tmp_path: Any) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
-    with wrap(open(path, "rb")) as found:  # noqa: SIM115
+    file = wrap(open(path, "rb"))  # noqa: SIM115
+    with file as found:
+        assert found is file
         assert found.read(3) == b"012"
         assert found.read(size := -1) == b"3456789" and size == -1
         assert found.tell() == 10
