@@ -4,12 +4,10 @@ import ast
 import gc
 import hashlib
 import inspect
-import io
 import os
 import pathlib
 import pkgutil
 import sys
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,13 +21,13 @@ from glance_store.common import utils
 import fastio
 from fastio.concurrency import events, native
 from fastio.concurrency.events import NativeEvent
-from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash, pool
+from fastio.io.hashing import LIMIT, BackgroundHash, pool
 from tests.child import tile
 from tests.concurrency.gate import Gate
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.descriptors import descriptors, forgotten
-from tests.outcome import as_upstream, outcome
-from tests.stores.images import KIB, MIB, ImageFile, Verifier
+from tests.outcome import outcome
+from tests.stores.images import KIB, MIB
 
 CHUNK = 64 * KIB
 
@@ -103,103 +101,6 @@ def test_get_hasher() -> None:
     # An upload that began before unpatch() ends as it began.
     late.update(payload(MIB))
     assert late.hexdigest() == hashlib.sha512(payload(MIB) * 2).hexdigest()
-
-
-# The same results
-
-
-@pytest.mark.parametrize("size", [0, 1, SMALL, BATCH - 1, BATCH, MIB + 1, 2 * LIMIT + 12_345])
-@pytest.mark.parametrize("hashing_algo", ["sha512", "md5", "sha3_256", "blake2b"])
-def test_add_returns_the_same(size: int, hashing_algo: str, store: Any) -> None:
-    data = payload(size)
-    image_id = str(uuid.uuid4())
-    added = []
-    for names in ([], ["image_hashing"]):
-        with fastio.patched(names):
-            for known_size in (size, 0):
-                before = pool.batches
-                verifier = Verifier()
-                image = store.add(io.BytesIO(data), image_id, known_size, hashing=hashing_algo, verifier=verifier)
-                assert store.read(image.url) == verifier.seen == data
-                store.delete(image.url)
-                added.append(image)
-                assert (pool.batches > before) == (bool(names) and size >= BATCH)
-    assert added == [added[0]] * 4
-    assert added[0].checksum == hashlib.md5(data).hexdigest()
-    assert added[0].multihash == hashlib.new(hashing_algo, data).hexdigest()
-
-
-# The same failures
-
-
-def failing(data: bytes, error: BaseException) -> ImageFile:
-    return ImageFile(data, fails_at=len(data) // 2, error=error)
-
-
-FAILURES: dict[str, Callable[[bytes], tuple[Any, int]]] = {
-    "too short": lambda data: (io.BytesIO(data), len(data) + 1),
-    "too long": lambda data: (io.BytesIO(data), len(data) - 1),
-    "no space": lambda data: (failing(data, OSError(28, "No space left on device")), len(data)),
-    "connection": lambda data: (failing(data, ConnectionResetError(104, "Connection reset by peer")), len(data)),
-    "exit": lambda data: (failing(data, SystemExit(3)), 0),
-    "text": lambda data: (iter([data, "text"]), 0),
-}
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-def test_failures_are_the_same(failure: str, store: Any) -> None:
-    """Not all of them in every release: older ones take an image that is too short or too long."""
-    directory = pathlib.Path(store.access["options"]["filesystem_store_datadir"])
-
-    def add() -> Any:
-        image, size = FAILURES[failure](payload(4 * MIB))
-        left = len(list(directory.iterdir()))
-        try:
-            store.add(image, size=size)
-        except (Exception, SystemExit) as error:
-            return type(error), str(error), len(list(directory.iterdir())) - left
-        return len(list(directory.iterdir())) - left
-
-    before = pool.batches
-    as_upstream(add, "image_hashing")
-    settle()
-    assert pool.batches > before
-
-
-WRITE_FAILS = """
-import os, resource, signal, sys
-if sys.argv[3] == "1":
-    import warnings; warnings.simplefilter("ignore")
-    import eventlet; eventlet.monkey_patch()
-import io, fastio, glance_store
-from glance_store._drivers import filesystem
-from oslo_config import cfg
-fastio.patch(sys.argv[2].split(), strict=True)
-conf = cfg.ConfigOpts()
-conf([])
-store = filesystem.Store(conf)
-conf.set_override("filesystem_store_datadir", sys.argv[1], group="glance_store")
-store.configure()
-resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
-try:
-    store.add("image", io.BytesIO(bytes(8 << 20)), 8 << 20, "sha512")
-except glance_store.StorageFull as error:
-    print(error, os.listdir(sys.argv[1]))
-"""
-
-
-@pytest.mark.parametrize("mode", ["native", pytest.param("green", marks=needs_eventlet)])
-def test_a_write_that_fails_in_the_middle(mode: str, run_python: Callable[..., Any], tmp_path: Any) -> None:
-    """The kernel refuses more than 3 MiB, as a full disk does; the process ends although there was data to hash."""
-    directory = tmp_path / "images"
-    directory.mkdir()
-    green = "1" if mode == "green" else "0"
-    outputs = [
-        run_python(WRITE_FAILS, str(directory), names, green, check=False) for names in ("communicate", "image_hashing")
-    ]
-    assert outputs[0].stdout == outputs[1].stdout
-    assert "enough disk space" in outputs[1].stdout and outputs[1].stdout.endswith("[]\n")
-    assert [each.returncode for each in outputs] == [0, 0]
 
 
 # Under eventlet

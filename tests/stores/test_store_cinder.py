@@ -1,8 +1,7 @@
 """glance_store's cinder driver on files and loop devices: patched and unpatched side by side."""
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,57 +9,10 @@ import pytest
 pytest.importorskip("glance_store")
 
 import fastio
-from fastio.config import parse_size
-from fastio.patches.glance_store import store_cinder
 from tests.conftest import needs_eventlet
 from tests.stores.images import MIB
 
 NAMES = ("store_cinder", "image_fairness", "fix_cinder_read_errors")
-
-
-class Device:
-    """What ``_open_cinder_volume`` yields, with the sizes that the driver reads and writes."""
-
-    def __init__(self, file: Any, sizes: list[int]) -> None:
-        self._file = file
-        self._sizes = sizes
-
-    def read(self, size: int) -> bytes:
-        self._sizes.append(size)
-        return self._file.read(size)
-
-    def write(self, data: bytes) -> int:
-        self._sizes.append(len(data))
-        return self._file.write(data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-@pytest.mark.parametrize("chunk", [None, "4KiB", "256KiB", "3MiB", "16MiB"])
-def test_chunks_at_the_device(cinder_store: Any, monkeypatch: pytest.MonkeyPatch, chunk: str | None) -> None:
-    from glance_store._drivers import cinder as driver
-
-    sizes: list[int] = []
-    size = store_cinder.CHUNK if chunk is None else parse_size(chunk)
-    data = os.urandom(min(4 * size + 1000, 9 * MIB))
-    expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
-    settings: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"cinder": chunk}}
-    with fastio.patched(NAMES, strict=True, **settings):
-        wrapped = driver.Store._open_cinder_volume
-
-        @contextlib.contextmanager
-        def audited(self: Any, *args: Any) -> Iterator[Any]:
-            with wrapped(self, *args) as file:
-                yield Device(file, sizes)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(driver.Store, "_open_cinder_volume", audited)
-            url = cinder_store.add(data).url
-            assert sizes == expected
-            sizes.clear()
-            assert [len(each) for each in cinder_store.get(url)[0]] == expected
-            assert sizes == expected
 
 
 @pytest.fixture
