@@ -209,7 +209,7 @@ def test_nothing_to_compare_with() -> None:
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
-    """``fastio run -- glance image-download``: to a file, to stdout, and a damaged one."""
+    """``fastio run -- glance image-download`` of a good image and of a damaged one."""
     utils()
     data = content(3 * MIB + 1)
     bad = {"os_hash_algo": "sha512", "os_hash_value": "0" * 128}
@@ -225,7 +225,6 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
         filed = glance("image-download", "good", "--file", "image", "--progress")
         assert (filed.returncode, filed.stderr) == (0, b"")
         assert (tmp_path / "image").read_bytes() == data
-        assert glance("image-download", "good").stdout == data
         damaged = glance("image-download", "bad", "--file", "image")
         assert damaged.returncode == 1
         assert b"Corrupt image download" in damaged.stderr

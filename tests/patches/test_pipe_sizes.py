@@ -87,7 +87,7 @@ def test_the_kernels_own_size_stays_where_it_was_asked_for_and_a_green_pipe_is_u
         popen.wait()
 
 
-QUIET = 40
+QUIET = 20
 
 
 def test_quiet_calls_take_nothing_from_a_busy_one(
