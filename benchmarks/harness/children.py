@@ -4,12 +4,25 @@ What a measured process has imported is part of what is measured, so this import
 """
 
 import contextlib
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def end_of_input(then: Callable[[], object]) -> None:
+    """Call it once the standard input of this process has ended. Nothing more may be read from there."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        then()
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 class Child:

@@ -1,4 +1,4 @@
-"""The plain HTTP client of the suites: GET over a connection of its own, whose body is only handed on.
+"""The plain HTTP client of the suites: each request has a connection of its own, and a body is only handed on.
 
 ``python -m benchmarks.harness.http_client BASE`` is a client in a process of its own: a line ``count PATH`` or ``hash
 PATH`` is answered by the bytes or the SHA-256 of the body.
@@ -9,10 +9,10 @@ import http.client
 import socket
 import sys
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.worker import digest, pieces_of
+from benchmarks.harness.worker import MIB, digest
 
 #: Seconds that a server may take for the next piece.
 PATIENCE = 120
@@ -54,29 +54,55 @@ def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None =
     return sum(counts)
 
 
-def fetched_sha256(url: str) -> str:
-    """The SHA-256 of the body."""
-    found = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(found.hostname or "", found.port, timeout=PATIENCE)
-    with contextlib.closing(connection):
-        connection.request("GET", found.path, headers={"Connection": "close"})
+class _Connection(http.client.HTTPConnection):
+    """A connection from an address, for which the kernel keeps so many bytes each way."""
+
+    def __init__(self, url: str, source: str, buffer: int) -> None:
+        found = urllib.parse.urlsplit(url)
+        super().__init__(found.hostname or "", found.port, PATIENCE, (source, 0) if source else None, MIB)
+        self._room = buffer
+        self._create_connection = self._made
+
+    def _made(self, address: tuple[str, int], timeout: float, source: tuple[str, int] | None) -> socket.socket:
+        made = socket.socket()
+        made.settimeout(timeout)
+        if self._room:
+            # Before it connects: the window that it offers follows from that.
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                made.setsockopt(socket.SOL_SOCKET, option, self._room)
+        if source:
+            made.bind(source)
+        made.connect(address)
+        return made
+
+
+def pieces(url: str, room: int = MIB, source: str = "", buffer: int = 0) -> Iterator[bytes]:
+    """The body of an answer as it comes, in pieces of ``room`` bytes at most.
+
+    :param source: address that the request comes from
+    :param buffer: bytes that the kernel may keep; 0: as many as it likes
+    :raises RuntimeError: if the answer is not 200
+    """
+    with contextlib.closing(_Connection(url, source, buffer)) as connection:
+        connection.request("GET", urllib.parse.urlsplit(url).path, headers={"Connection": "close"})
         with connection.getresponse() as answer:
-            return digest(pieces_of(answer))
+            if answer.status != 200:
+                raise RuntimeError(f"{url}: {answer.status} {answer.read()[:300]!r}")
+            yield from iter(lambda: answer.read1(room), b"")
 
 
-def put(url: str, body: Any, headers: Mapping[str, str] | None = None) -> str:
-    """Send a file with PUT, 1 MiB at a time; returns what is answered.
+def put(url: str, body: Any, headers: Mapping[str, str] | None = None, source: str = "", buffer: int = 0) -> str:
+    """Send a file, 1 MiB at a time, or pieces with PUT; returns what is answered.
 
     :raises RuntimeError: if the answer is an error
     """
-    found = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(found.hostname or "", found.port, timeout=PATIENCE, blocksize=1 << 20)
-    with contextlib.closing(connection):
-        connection.request("PUT", found.path, body, dict(headers or {}))
+    path = urllib.parse.urlsplit(url).path
+    with contextlib.closing(_Connection(url, source, buffer)) as connection:
+        connection.request("PUT", path, body, dict(headers or {}))
         answer = connection.getresponse()
         said = answer.read()
     if answer.status >= 300:
-        raise RuntimeError(f"{found.path}: {answer.status} {said[:300]!r}")
+        raise RuntimeError(f"{path}: {answer.status} {said[:300]!r}")
     return said.decode()
 
 
@@ -84,7 +110,7 @@ def main(base: str) -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         what, path = line.split()
-        print(fetched(base + path, 1 << 20) if what == "count" else fetched_sha256(base + path), flush=True)
+        print(fetched(base + path, MIB) if what == "count" else digest(pieces(base + path)), flush=True)
 
 
 if __name__ == "__main__":

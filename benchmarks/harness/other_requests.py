@@ -1,64 +1,50 @@
 """Cheap requests at a fixed rate, and how long each of them waits for its answer, from a process of its own.
 
-``python -m benchmarks.harness.other_requests PORT PATH`` says ``ready`` once one has been answered, begins when a
-line comes, goes on until the end of its standard input, and prints what it has measured as JSON: ``milliseconds`` of
-each request, and how many ``failed``. Requests start on time whether or not earlier ones have been answered: clients do
-not wait for each other.
+``python -m benchmarks.harness.other_requests URL`` says ``ready`` once one has been answered, begins when a line
+comes, goes on until the end of its standard input, and prints what it has measured as JSON: ``milliseconds`` of each
+request, and how many ``failed``. Requests start on time whether or not earlier ones have been answered: clients do not
+wait for each other.
 """
 
-from __future__ import annotations
-
-import asyncio
-import contextlib
 import json
 import sys
+import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness.children import Child
+from benchmarks.harness.children import Child, end_of_input
+from benchmarks.harness.http_client import fetched
 from benchmarks.harness.worker import percentile
 
 #: requests per second
 RATE = 20
-#: seconds that an answer may take
-PATIENCE = 60
+#: More of them do not wait for an answer at a time.
+MOST = 2000
 
 
-async def _request(port: int, path: str) -> float:
-    """One request on a connection of its own; returns milliseconds. Raises OSError if the answer is not a 200."""
+def _request(url: str) -> float:
+    """One request on a connection of its own; returns milliseconds. Raises an error if the answer is not a 200."""
     start = time.perf_counter()
-    reader, writer = await asyncio.open_connection(HOST, port)
-    try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: {HOST}:{port}\r\nConnection: close\r\n\r\n".encode())
-        answer = await reader.read()
-    finally:
-        writer.close()
-    if b" 200 " not in answer.partition(b"\r\n")[0]:
-        raise OSError(f"no 200 but {answer[:80]!r}")
+    fetched(url, 64 << 10)
     return (time.perf_counter() - start) * 1000
 
 
-async def _go_on(port: int, path: str) -> dict[str, Any]:
-    loop = asyncio.get_running_loop()
-    await _request(port, path)
+def _go_on(url: str) -> dict[str, Any]:
+    _request(url)
     print("ready", flush=True)
-    # There is nothing else to do meanwhile.
     sys.stdin.readline()
-    # No more data ever comes, so it is readable only at its end.
-    ended = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), ended.set)
-    begun = time.perf_counter()
-    requests: list[asyncio.Task[float]] = []
-    while not ended.is_set():
-        requests.append(loop.create_task(asyncio.wait_for(_request(port, path), PATIENCE)))
-        pause = begun + len(requests) / RATE - time.perf_counter()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(ended.wait(), max(0, pause))
-    loop.remove_reader(sys.stdin.fileno())
-    answers = await asyncio.gather(*requests, return_exceptions=True)
-    measured = [answer for answer in answers if isinstance(answer, float)]
-    return {"milliseconds": measured, "failed": len(answers) - len(measured)}
+    ended = threading.Event()
+    end_of_input(ended.set)
+    requests: list[Future[float]] = []
+    with ThreadPoolExecutor(MOST) as pool:
+        begun = time.perf_counter()
+        while not ended.is_set():
+            requests.append(pool.submit(_request, url))
+            ended.wait(max(0.0, begun + len(requests) / RATE - time.perf_counter()))
+    measured = [each.result() for each in requests if each.exception() is None]
+    return {"milliseconds": measured, "failed": len(requests) - len(measured)}
 
 
 class Requests(Child):
@@ -68,7 +54,7 @@ class Requests(Child):
     """
 
     def __init__(self, port: int, path: str, at_once: bool = True) -> None:
-        super().__init__(__name__, str(port), path, name="the requests")
+        super().__init__(__name__, f"http://{HOST}:{port}{path}", name="the requests")
         self.started()
         if at_once:
             self.begin()
@@ -95,4 +81,4 @@ class Requests(Child):
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_go_on(int(sys.argv[1]), sys.argv[2]))))
+    print(json.dumps(_go_on(sys.argv[1])))

@@ -8,21 +8,19 @@ are cut off. If an answer is wrong or ends early, the process fails: every byte 
 service has of an upload is not theirs to look into.
 """
 
-from __future__ import annotations
-
-import asyncio
-import contextlib
 import dataclasses
 import json
 import mmap
-import re
-import socket
+import queue
 import sys
-from collections.abc import AsyncIterator, Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness.children import Child
+from benchmarks.harness import http_client
+from benchmarks.harness.children import Child, end_of_input
 
 #: Bytes that a client reads or sends at a time.
 PIECE = 128 << 10
@@ -59,9 +57,6 @@ class Plan:
     chunked: bool = False
 
 
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
-
-
 class Wrong(Exception):
     """What has come is not what was asked for."""
 
@@ -71,141 +66,100 @@ class Pace:
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
-        self._due = asyncio.get_running_loop().time()
+        self._due = time.monotonic()
 
-    async def after(self, count: int) -> None:
+    def after(self, count: int) -> None:
         """Wait until the rate allows more than the ``count`` bytes that have just been moved."""
-        now = asyncio.get_running_loop().time
-        self._due = max(self._due, now() - LATE) + count / self._rate
-        await asyncio.sleep(self._due - now())
+        self._due = max(self._due, time.monotonic() - LATE) + count / self._rate
+        time.sleep(max(0.0, self._due - time.monotonic()))
 
 
 class Crowd:
-    """The clients of this process."""
+    """The clients of this process, a thread each."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         with open(plan.file, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._data = asyncio.Event()
+        self._url = f"http://{HOST}:{plan.port}{plan.path}"
+        self._data = threading.Event()
+        self._lock = threading.Lock()
         self._is_ready = False
-        self._bytes = self._ended = 0
+        self._found: dict[str, Any] = {"bytes": 0, "ended": 0, "complete": []}
         self._served: set[int] = set()
         self._images = iter(plan.images or ())
-        self._complete: list[str] = []
+        #: what ends all of it: None, or an error
+        self._over: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
-    async def download(self, number: int) -> None:
-        async with self.connected() as sock:
-            request = f"GET {self._plan.path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
-            await asyncio.get_running_loop().sock_sendall(sock, request.encode())
-            head, data = await self.head(sock)
-            length = _LENGTH.search(head + b"\r\n")
-            if b" 200 " not in head.partition(b"\r\n")[0] or length is None or int(length[1]) != len(self._content):
-                raise Wrong(f"an answer began with {head[:400]!r}")
-            position, size, pace = 0, len(self._content), Pace(self._plan.rate)
-            while True:
-                if self._content[position : position + len(data)] != data:
-                    raise Wrong(f"other bytes than those of the image, between {position} and {position + len(data)}")
-                position += len(data)
-                if data:
-                    self.count(number, len(data))
-                if position == size:
-                    return
-                await pace.after(len(data))
-                data = await asyncio.get_running_loop().sock_recv(sock, min(PIECE, size - position))
-                if not data:
-                    raise Wrong(f"a body ended after {position} of {size} bytes")
+    def download(self, number: int) -> None:
+        position, size, pace = 0, len(self._content), Pace(self._plan.rate)
+        for data in http_client.pieces(self._url, PIECE, self._plan.source, BUFFER):
+            if self._content[position : position + len(data)] != data:
+                raise Wrong(f"other bytes than those of the image, between {position} and {position + len(data)}")
+            position += len(data)
+            self.count(number, len(data))
+            if position < size:
+                pace.after(len(data))
+        if position < size:
+            raise Wrong(f"a body ended after {position} of {size} bytes")
 
-    async def upload(self, number: int) -> None:
-        image = next(self._images, None)
+    def upload(self, number: int) -> None:
+        with self._lock:
+            image = next(self._images, None)
         if image is None:
-            await asyncio.Event().wait()
-        loop, chunked = asyncio.get_running_loop(), self._plan.chunked
-        async with self.connected() as sock:
-            length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(self._content)}"
-            lines = (
-                f"PUT {self._plan.path.format(image)} HTTP/1.1", f"Host: {HOST}", "Connection: close",
-                "Content-Type: application/octet-stream", length, "", "",
-            )  # fmt: skip
-            await loop.sock_sendall(sock, "\r\n".join(lines).encode())
-            pace = Pace(self._plan.rate)
-            for start in range(0, len(self._content), PIECE):
-                piece = self._content[start : start + PIECE]
-                await loop.sock_sendall(sock, b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                self.count(number, len(piece))
-                await pace.after(len(piece))
-            if chunked:
-                await loop.sock_sendall(sock, b"0\r\n\r\n")
-            head, _ = await self.head(sock)
-        if b" 204 " not in head.partition(b"\r\n")[0]:
-            raise Wrong(f"the answer to an upload began with {head[:400]!r}")
-        self._complete.append(str(image))
+            threading.Event().wait()
+        length = {} if self._plan.chunked else {"Content-Length": str(len(self._content))}
+        headers = {"Connection": "close", "Content-Type": "application/octet-stream", **length}
+        http_client.put(self._url.format(image), self._paced(number), headers, self._plan.source, BUFFER)
+        with self._lock:
+            self._found["complete"].append(image)
+
+    def _paced(self, number: int) -> Iterator[bytes]:
+        pace = Pace(self._plan.rate)
+        for start in range(0, len(self._content), PIECE):
+            piece = self._content[start : start + PIECE]
+            yield piece
+            self.count(number, len(piece))
+            pace.after(len(piece))
 
     def count(self, number: int, count: int) -> None:
         """A client has moved bytes."""
         self._data.set()
-        if self._is_ready:
-            self._bytes += count
-            self._served.add(number)
-
-    @contextlib.asynccontextmanager
-    async def connected(self) -> AsyncIterator[socket.socket]:
-        """A connection to the server, with small buffers."""
-        with socket.socket() as sock:
-            sock.setblocking(False)
-            # Before it connects: the window that it offers follows from that.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-            if self._plan.source:
-                sock.bind((self._plan.source, 0))
-            await asyncio.get_running_loop().sock_connect(sock, (HOST, self._plan.port))
-            yield sock
-
-    async def head(self, sock: socket.socket) -> tuple[bytes, bytes]:
-        """The head of the answer, and what has come of its body."""
-        received = b""
-        while b"\r\n\r\n" not in received:
-            more = await asyncio.get_running_loop().sock_recv(sock, PIECE)
-            if not more:
-                raise Wrong(f"an answer ended after {received[:200]!r}")
-            received += more
-        head, _, data = received.partition(b"\r\n\r\n")
-        return head, data
-
-    async def go_on(self) -> dict[str, Any]:
-        loop = asyncio.get_running_loop()
-        # No data ever comes, so it is readable only at its end.
-        end = asyncio.Event()
-        loop.add_reader(sys.stdin.fileno(), end.set)
-        over = loop.create_task(end.wait())
-        begun = loop.create_task(self._begun())
-        clients = [loop.create_task(self._client(number)) for number in range(self._plan.clients)]
-        await asyncio.wait([over, *clients], return_when=asyncio.FIRST_COMPLETED)
-        for task in clients:
-            if task.done():
-                # A client never returns.
-                task.result()
-        found = {"bytes": self._bytes, "ended": self._ended, "served": len(self._served), "complete": self._complete}
-        unfinished: list[asyncio.Task[Any]] = [over, begun, *clients]
-        for each in unfinished:
-            each.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
-        return found
-
-    async def _begun(self) -> None:
-        await asyncio.sleep(self._plan.ramp)
-        await self._data.wait()
-        self._is_ready = True
-        print("ready", flush=True)
-
-    async def _client(self, number: int) -> None:
-        await asyncio.sleep(self._plan.ramp * number / self._plan.clients)
-        while True:
-            await (self.download if self._plan.images is None else self.upload)(number)
+        with self._lock:
             if self._is_ready:
-                self._ended += 1
-                if self._ended == 1:
-                    print("ended", flush=True)
+                self._found["bytes"] += count
+                self._served.add(number)
+
+    def go_on(self) -> dict[str, Any]:
+        end_of_input(lambda: self._over.put(None))
+        threading.Thread(target=self._begin, daemon=True).start()
+        for number in range(self._plan.clients):
+            threading.Thread(target=self._client, args=(number,), daemon=True).start()
+        if error := self._over.get():
+            raise error
+        with self._lock:
+            return {**self._found, "served": len(self._served)}
+
+    def _begin(self) -> None:
+        time.sleep(self._plan.ramp)
+        self._data.wait()
+        # Nothing that ends is told before.
+        with self._lock:
+            self._is_ready = True
+            print("ready", flush=True)
+
+    def _client(self, number: int) -> None:
+        time.sleep(self._plan.ramp * number / self._plan.clients)
+        try:
+            while True:
+                (self.download if self._plan.images is None else self.upload)(number)
+                with self._lock:
+                    if self._is_ready:
+                        self._found["ended"] += 1
+                        if self._found["ended"] == 1:
+                            print("ended", flush=True)
+        except Exception as error:
+            self._over.put(error)
 
 
 class Clients(Child):
@@ -226,10 +180,5 @@ class Clients(Child):
         return found
 
 
-async def _main(plan: Plan) -> dict[str, Any]:
-    # Within the loop that it uses.
-    return await Crowd(plan).go_on()
-
-
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_main(Plan(**json.loads(sys.argv[1]))))), flush=True)
+    print(json.dumps(Crowd(Plan(**json.loads(sys.argv[1]))).go_on()), flush=True)

@@ -171,7 +171,7 @@ class Fetching(Work):
         return http_client.fetched(url)
 
     def sha256(self, size: int) -> str:
-        return http_client.fetched_sha256(self._places(size))
+        return digest(http_client.pieces(self._places(size)))
 
 
 class Asking(Fetching):
