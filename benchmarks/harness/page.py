@@ -7,10 +7,7 @@ is imported from here, other sections among them. A table is a :class:`fastio.ta
 
     sections = [
         page.Section("Summary", [page.Text("Nothing newly fails.", tone="good")]),
-        page.Section("Waits", [
-            page.Table("Longest waits", ["where", "ms"], [["PooledLock.acquire", "31"]], notes=["of one run"]),
-            page.Plot("Waits by time", svg, ["the longest one, 31 ms, is at second 2"]),
-        ]),
+        page.Section("Waits", [page.Plot("Waits by time", svg, ["the longest one, 31 ms, is at second 2"])]),
     ]
     page.write(Path("report.html"), page.html("Trace of glance-api", sections))
 
@@ -32,39 +29,26 @@ from pathlib import Path
 
 from benchmarks.harness import markup
 from benchmarks.harness.markup import inline
-from fastio.errors import FastioError
 from fastio.tables import Table
 
-#: How a text can be meant, and a row of a table be marked.
-TONES = ("", "good", "bad", "noise")
-
-#: Words with which a cell begins that mark its row; the first that is found counts.
+#: Words with which a cell begins that mark its row, and how; the first that is found counts.
 MARKS = (
     ("FAILED", "bad"), ("failed", "bad"), ("newly fails", "bad"), ("WRONG DATA", "bad"), ("slower", "bad"),
     ("faster", "good"), ("newly passes", "good"), ("noise", "noise"), ("flaky", "noise"),
 )  # fmt: skip
+#: The same of the last cell where that says whether a goal is met.
+MET = {"yes": "good", "no": "bad"}
 
-#: Characters of a table's widest row from which it is wider than a telephone.
-WIDE = 36
 #: Columns from which a table is printed smaller.
 MANY = 9
 #: Characters up to which the name of a row is kept on one line.
 SHORT = 28
-#: Entries of the table of contents from which a small screen has only those of the highest level.
-LONG = 16
-#: Levels of sections that the table of contents has.
-CONTENTS_DEPTH = 2
 #: How all of it looks. Every colour of text has a contrast of 4.5 and more to what it stands on, in light and in dark.
 _STYLE = Path(__file__).with_name("page.css")
 #: Nothing is loaded from anywhere, and no script runs.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-#: Heading of the highest level of sections.
-_FIRST_LEVEL = 2
-_LAST_LEVEL = 6
-
-
-class PageError(FastioError, ValueError):
-    """Something that cannot be shown in a page; the message says what and why."""
+#: Headings of the highest and of the lowest level of sections.
+_FIRST_LEVEL, _LAST_LEVEL = 2, 6
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,7 @@ class Text:
     """A paragraph."""
 
     text: str
-    #: one of :data:`TONES`; other than "" it is a verdict, which is set off
+    #: "good" or "bad" if it is a verdict, which is set off
     tone: str = ""
 
 
@@ -128,27 +112,19 @@ class Section:
     parts: Sequence[Part] = field(default_factory=list)
 
 
-@dataclass
-class Toned(Table):
-    """A table with one of :data:`TONES` for each row; by default :data:`MARKS` tell."""
-
-    tones: Sequence[str] = ()
-
-
 Part = Text | Notes | Code | Table | Plot | Download | Folded | Section
 
 
-def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), language: str = "en") -> str:
+def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
     """The page.
 
     :param lead: what comes before the first section, and is not in the table of contents
-    :raises PageError: for a tone that is not known
     """
     made = _Html()
-    body = [made.part(each, _FIRST_LEVEL) for each in [*lead, *sections]]
+    body = "".join(made.part(each, _FIRST_LEVEL) for each in [*lead, *sections])
     heading = escape(title)
     return f"""<!DOCTYPE html>
-<html lang="{escape(language)}">
+<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -163,7 +139,7 @@ def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), 
 <a class="skip" href="#content">Skip to the content</a>
 <header><h1>{heading}</h1></header>
 {_contents(made.headings)}<main id="content" tabindex="-1">
-{"".join(body)}</main>
+{body}</main>
 </body>
 </html>
 """
@@ -198,27 +174,21 @@ def write(path: Path, text: str) -> None:
         raise
 
 
-def _contents(headings: Sequence[tuple[int, str, str]]) -> str:
-    """The table of contents, nested; empty where there is nothing to choose."""
+def _contents(headings: Sequence[tuple[str, str]]) -> str:
+    """The table of contents; empty where there is nothing to choose."""
     if len(headings) < 2:
         return ""
-    lines, level = [], _FIRST_LEVEL - 1
-    for depth, name, title in headings:
-        lines.append("<ul>" * (depth - level) if depth > level else "</li>" + "</ul></li>" * (level - depth))
-        lines.append(f'<li><a href="#{name}">{escape(title)}</a>')
-        level = depth
-    lines.append("</li></ul>" * (level - _FIRST_LEVEL + 1))
-    several = sum(depth == _FIRST_LEVEL for depth, *_ in headings) > 2
-    kind = "contents long" if len(headings) > LONG and several else "contents"
-    return f'<nav class="{kind}" aria-labelledby="contents"><h2 id="contents">Contents</h2>{"".join(lines)}</nav>\n'
+    lines = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in headings)
+    heading = '<h2 id="contents">Contents</h2>'
+    return f'<nav class="contents" aria-labelledby="contents">{heading}<ul>{lines}</ul></nav>\n'
 
 
 class _Html:
     """Renders parts, and knows which ids are taken."""
 
     def __init__(self) -> None:
-        #: level, id and title of those in the table of contents
-        self.headings: list[tuple[int, str, str]] = []
+        #: id and title of the sections of the highest level
+        self.headings: list[tuple[str, str]] = []
         self._taken = {"content", "contents"}
 
     def part(self, part: Part, level: int) -> str:
@@ -228,15 +198,15 @@ class _Html:
             inner = "".join(self.part(each, level) for each in part.parts)
             return f"<details><summary>{escape(part.summary)}</summary>\n{inner}</details>\n"
         if isinstance(part, Table):
-            return self._table(part)
+            return self._table(part) if part.rows else ""
         if isinstance(part, Plot):
             return self._plot(part)
         return _simple(part)
 
     def _section(self, part: Section, level: int) -> str:
         name = self._name(part.title)
-        if level < _FIRST_LEVEL + CONTENTS_DEPTH:
-            self.headings.append((level, name, part.title))
+        if level == _FIRST_LEVEL:
+            self.headings.append((name, part.title))
         tag = f"h{min(level, _LAST_LEVEL)}"
         inner = "".join(self.part(each, level + 1) for each in part.parts)
         heading = f'<{tag} id="{name}">{escape(part.title)}</{tag}>'
@@ -253,22 +223,18 @@ class _Html:
         return name
 
     def _table(self, part: Table) -> str:
-        if not part.rows:
-            return ""
-        right = part.figures()
-        head = "".join(
-            f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
-            for cell, each in zip(part.head, right, strict=True)
-        )
-        tones = part.tones if isinstance(part, Toned) else list(map(_mark, part.rows))
-        rows = "\n".join(
-            f"<tr{_tone(tone)}>{_row(row, right)}</tr>" for row, tone in zip(part.rows, tones, strict=True)
-        )
+        kinds = ["figure" if right else "" for right in part.figures()]
+        head = "".join(_cell(cell, "col", kind) for cell, kind in zip(part.head, kinds, strict=True))
+        lines = []
+        for row in part.rows:
+            named = _cell(row[0], "row", kinds[0] or ("short" if len(row[0]) <= SHORT else ""))
+            cells = (f"<td{_class(kind)}>{escape(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True))
+            lines.append(f"<tr{_class(_mark(part, row))}>{named}{''.join(cells)}</tr>")
         name = self._name(f"table-{part.title}")
         caption = f'<caption id="{name}"><span>{escape(part.title)}</span></caption>'
-        many = ' class="many"' if len(part.head) >= MANY else ""
-        table = f"<table{many}>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
-        return _scrolling(table, name, _width(part) > WIDE) + _notes(part.notes)
+        rows = "\n".join(lines)
+        table = f"{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+        return _scrolling(f"<table{_class('many' if len(kinds) >= MANY else '')}>{table}", name) + _notes(part.notes)
 
     def _plot(self, part: Plot) -> str:
         name, text = (self._name(f"{what}-{part.name}") for what in ("plot", "text"))
@@ -278,12 +244,12 @@ class _Html:
         caption = f'<figcaption id="{name}">{escape(part.name)}</figcaption>'
         lines = "".join(f"<li>{escape(line)}</li>" for line in part.text)
         read = f'<details><summary>As text</summary><ul id="{text}">{lines}</ul></details>' if lines else ""
-        return f"<figure>{_scrolling(picture, name, True)}{caption}{read}</figure>\n"
+        return f"<figure>{_scrolling(picture, name)}{caption}{read}</figure>\n"
 
 
 def _simple(part: Text | Notes | Code | Download) -> str:
     if isinstance(part, Text):
-        return f"<p{_tone(part.tone, 'verdict')}>{escape(part.text)}</p>\n"
+        return f"<p{_class(f'verdict {part.tone}' if part.tone else '')}>{escape(part.text)}</p>\n"
     if isinstance(part, Notes):
         return _notes(part.lines)
     if isinstance(part, Code):
@@ -298,35 +264,24 @@ def _notes(lines: Sequence[str]) -> str:
     return '<ul class="notes">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>\n" if lines else ""
 
 
-def _scrolling(inner: str, name: str, wide: bool) -> str:
+def _scrolling(inner: str, name: str) -> str:
     # A region that scrolls needs the focus, or the keyboard cannot scroll it.
-    reached = f' role="region" aria-labelledby="{name}" tabindex="0"' if wide else ""
-    return f'<div class="scroll"{reached}>{inner}</div>\n'
+    return f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">{inner}</div>\n'
 
 
-def _row(row: Sequence[str], right: Sequence[bool]) -> str:
-    short = ' class="short"' if len(row[0]) <= SHORT else ""
-    first = f'<th scope="row"{_right(right[0]) or short}>{escape(row[0])}</th>' if row[0] else "<td></td>"
-    rest = (f"<td{_right(each)}>{escape(cell)}</td>" for cell, each in zip(row[1:], right[1:], strict=True))
-    return first + "".join(rest)
+def _cell(text: str, scope: str, kind: str) -> str:
+    """The cell of a heading: of a column or of a row."""
+    return f'<th scope="{scope}"{_class(kind)}>{escape(text)}</th>' if text else "<td></td>"
 
 
-def _right(right: bool) -> str:
-    return ' class="figure"' if right else ""
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
 
 
-def _mark(row: Sequence[str]) -> str:
+def _mark(table: Table, row: Sequence[str]) -> str:
+    if table.head[-1] == "met":
+        return MET.get(row[-1], "")
     return next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
-
-
-def _tone(tone: str, *others: str) -> str:
-    if tone not in TONES:
-        raise PageError(f"tone {tone!r}: allowed are {', '.join(map(repr, TONES))}")
-    return f' class="{" ".join([*others, tone])}"' if tone else ""
-
-
-def _width(table: Table) -> int:
-    return sum(max(len(row[column]) for row in [table.head, *table.rows]) + 2 for column in range(len(table.head)))
 
 
 # Markdown.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fastio
 from benchmarks.harness import page
-from benchmarks.harness.page import PageError, Text
+from benchmarks.harness.page import Text
 from benchmarks.harness.results import ResultError
 from benchmarks.report import sections
 from fastio import terminal
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             texts[chosen.markdown] = page.markdown(title, made, lead=lead)
         for path, text in texts.items():
             page.write(path, text)
-    except (ResultError, PageError) as error:
+    except ResultError as error:
         print(f"fastio report: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import results, tables
-from benchmarks.harness.page import Code, Download, Folded, Notes, Part, Section, Text, Toned
+from benchmarks.harness.page import Code, Download, Folded, Notes, Part, Section, Text
 from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.harness.suites import Suite
 from fastio.tables import Table
@@ -72,7 +72,7 @@ def of_all(given: Sequence[Given]) -> list[Section]:
 
 def _summary(given: Sequence[Given]) -> Section:
     head = ["", "suite", "started", "cases", "rows", "complete"]
-    rows, tones = [], []
+    rows = []
     for each in given:
         bad = problems(each.result)
         variants = sum(len(case.variants) for case in each.result.cases)
@@ -80,8 +80,7 @@ def _summary(given: Sequence[Given]) -> Section:
             each.name, each.result.suite, each.result.started[:16].replace("T", " "), str(len(each.result.cases)),
             str(variants), f"no: {count(len(bad), 'note')}" if bad else "yes",
         ])  # fmt: skip
-        tones.append("bad" if bad else "")
-    return Section("Results", [Toned("All results of this page", head, rows, tones=tones)])
+    return Section("Results", [Table("All results of this page", head, rows)])
 
 
 def count(number: int, what: str) -> str:
@@ -113,7 +112,7 @@ def of_result(given: Given) -> Section:
     if "--quick" in result.command:
         parts.append(Text("A quick run: it only shows that the suite works, its figures are not judged.", "bad"))
     else:
-        parts += map(_judged, given.suite.judgement(result))
+        parts += given.suite.judgement(result)
     draw = _drawing()
     if draw is None:
         parts.append(Text("There are no plots: matplotlib is not installed, it comes with the extra 'plot'."))
@@ -134,14 +133,6 @@ def _drawing() -> Any:
     except ImportError:
         return None
     return pictures
-
-
-def _judged(table: Table) -> Table:
-    """A table of what the figures say; a goal that was not reached is marked."""
-    if table.head[-1] == "met":
-        tones = [{"yes": "good", "no": "bad"}.get(row[-1], "") for row in table.rows]
-        return Toned(table.title, table.head, table.rows, table.notes, tones)
-    return table
 
 
 def _case(case: CaseResult, result: Result, draw: Any) -> Section:

@@ -96,11 +96,6 @@ def test_several_results(tmp_path, capsys, undrawn):
     assert {"no: 3 notes", "yes"} <= set(made.texts)
 
 
-def test_what_is_met_is_marked():
-    table = Table("Goals", ["", "reached", "met"], [["a", "1", "yes"], ["b", "2", "no"], ["c", "–", "–"]])
-    assert getattr(sections._judged(table), "tones", []) == ["good", "bad", ""]
-
-
 def test_a_quick_run_is_not_judged(tmp_path, undrawn):
     for how, said in (["pytest", "--quick"], "A quick run"), (["pytest"], "Goals"):
         path, page = tmp_path / "quick.json", tmp_path / "page.html"
