@@ -66,7 +66,7 @@ def test_results_are_few_and_small() -> None:
 
 def test_no_row_is_better_than_what_is_called_a_limit() -> None:
     # Rows that do not compute the hash that is the limit of the others.
-    unhashed = re.compile("reference|no-hashing|unverified|curl")
+    unhashed = re.compile("reference|unverified|curl")
     for name, run in keep.runs().items():
         for case in run.cases:
             figures = {title: case.median(title) for title in case.variants if case.rounds(title)}

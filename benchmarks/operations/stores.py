@@ -134,15 +134,11 @@ def store_get(mode: Mode, context: Context) -> Iterator[Getting]:
 
 
 class Adding(Keeping):
-    """``add()`` of an image.
+    """``add()`` of an image; what it says of the image has to be right."""
 
-    :param hashed: whether what it says of the image has to be right
-    """
-
-    def __init__(self, store: Store, hashed: bool = True) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store.delete)
         self._store = store
-        self._hashed = hashed
         self._right = True
         #: reads of the image's data, in all calls
         self.pieces = 0
@@ -157,7 +153,7 @@ class Adding(Keeping):
             added = self._store.add(source, size=size, hashing=MULTIHASH)
         self.pieces += source.reads
         self.keep(added.url, size)
-        self._right &= not self._hashed or (added.checksum, added.multihash) == digests(payload)
+        self._right &= (added.checksum, added.multihash) == digests(payload)
         return added.size
 
     def sha256(self, size: int) -> str:
@@ -171,9 +167,9 @@ class Adding(Keeping):
 
 @contextlib.contextmanager
 def store_add(mode: Mode, context: Context) -> Iterator[Adding]:
-    """Of the context: ``unhashed``, 1 if the checksums are not to be looked at, and what :func:`opened_store` takes."""
+    """Of the context: what :func:`opened_store` takes."""
     with opened_store(mode, context) as store:
-        work = Adding(store, not context.get("unhashed"))
+        work = Adding(store)
         try:
             yield work
         finally:

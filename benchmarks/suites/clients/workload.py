@@ -2,8 +2,8 @@
 
 Every row is a command. ``seconds`` and ``cpu_seconds`` (user and system) are of all of it, from its exec to its end;
 ``load_percent`` is their ratio, which GNU time calls "percent of CPU this job got". ``load`` is the load over time:
-pairs of seconds and percent of one processor, since the pair before. ``server_load`` and ``server_cpu_seconds`` are of
-the server and of nginx in front of it.
+pairs of seconds and percent of one processor, since the pair before. ``server_cpu_seconds`` are those of the server and
+of nginx in front of it.
 
 Each run starts its command twice, first for one byte, and then for all of them. The first is the start: the
 interpreter, the imports, fastio's patches, and the requests that come before the data. ``start_seconds`` and
@@ -48,10 +48,10 @@ from benchmarks.harness.worker import (
     random_payload,
     surroundings,
 )
-from benchmarks.operations.services import CURL, Glance, put
+from benchmarks.operations.services import CURL, Glance, curl, put
 from benchmarks.operations.stores import hashed
 from benchmarks.suites.clients import script
-from benchmarks.suites.stores.references import Swift, login, run
+from benchmarks.suites.stores.references import login
 
 #: Bytes of the image whose transfer is the start of a command and nothing else.
 LEAST = 1
@@ -251,11 +251,12 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
             prepared[name] = service.new()
             put(each, service.place(prepared[name]))
     elif task == "object-save":
-        swift = Swift(access, payload.size)
+        account, token = login(access)
+        header = ("--header", f"X-Auth-Token: {token}")
+        curl(*header, "--request", "PUT", f"{account}/{access['container']}")
         for name, each in (("image", payload), ("least", least)):
             prepared[name] = name
-            run([*CURL, *swift.arguments, "--header", "Expect:", "--upload-file", str(each.path), swift.where(name)])
-        account, token = login(access)
+            put(each, f"{account}/{access['container']}/{name}", False, *header)
         prepared.update(account=account.removeprefix(access["url"]), token=token, container=access["container"])
     return prepared
 
@@ -282,38 +283,33 @@ def written(command: Sequence[str]) -> str:
 
 
 def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]:
-    """Time and CPU time of a command, and its load over time; with ``servers`` also those of these processes.
+    """Time and CPU time of a command, and its load over time; with ``servers`` also the CPU time of these processes.
 
     :raises RuntimeError: if it fails, with what it said
     """
     with tempfile.TemporaryFile() as said:
-        before = server_cpu_seconds(list(servers))
+        before = server_cpu_seconds(servers)
         start = time.perf_counter()
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=said)
-        samples, server_samples = [(0.0, 0.0)], [(0.0, 0.0)]
-
-        def sampled() -> None:
-            server_samples.append((time.perf_counter() - start, server_cpu_seconds(list(servers)) - before))
-
+        samples = [(0.0, 0.0)]
         try:
             with os.fdopen(os.pidfd_open(process.pid), "rb", buffering=0) as ended:
                 while not select.select([ended], [], [], SAMPLE)[0]:
                     # Of one that ends just now the system may tell nothing any more.
                     spent = max(samples[-1][1], server_cpu_seconds([process.pid]))
                     samples.append((time.perf_counter() - start, spent))
-                    if servers:
-                        sampled()
         finally:
             _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
-        sampled()
+        server = {"server_cpu_seconds": server_cpu_seconds(servers) - before} if servers else {}
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
             raise RuntimeError(f"{' '.join(command)}: exit status {process.returncode}\n{said.read().decode()}")
     cpu = usage.ru_utime + usage.ru_stime
     samples.append((seconds, cpu))
-    figures = {
+    return {
+        **server,
         "seconds": seconds,
         "cpu_seconds": cpu,
         "user_seconds": usage.ru_utime,
@@ -321,9 +317,6 @@ def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]
         "load_percent": 100 * cpu / seconds,
         "load": load(samples),
     }
-    if servers:
-        figures.update(server_cpu_seconds=server_samples[-1][1], server_load=load(server_samples))
-    return figures
 
 
 def load(samples: Sequence[tuple[float, float]]) -> list[list[float]]:

@@ -1,103 +1,39 @@
-"""What each backend can do without glance_store: its own client, or the simplest there is, reading and writing images.
+"""What each backend can do without glance_store: its own client, or the simplest there is, reading images.
 
-A client is a command that writes images to its standard output, or one that stores a file. Their images are the ones
-that glance_store has put there: a URL of glance_store tells where.
+A client is a command that writes images to its standard output. The images are those that glance_store has put there:
+a URL of glance_store says where.
 """
 
-import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from benchmarks.backends.base import find_program, server_environment
-from benchmarks.harness.worker import command_digest
+from benchmarks.backends.base import find_program
 from benchmarks.operations.services import CURL
 
-#: Name of the image that a reference writes.
-NAME = "reference"
+#: How to reach a backend (:meth:`benchmarks.backends.base.Backend.access`), the bytes of an image, and URLs.
+Command: TypeAlias = Callable[..., list[str]]
 
 
-class Client:
-    """Commands of one backend, made from its :meth:`~benchmarks.backends.base.Backend.access`; here of a directory.
-
-    ``where`` is an image's own place, of its URL of glance_store; ``place`` is that of the image that ``write`` stores
-    from a file, which is also its standard input. ``read`` writes images to the standard output.
-    """
-
-    #: what has to be installed, and the command that does it
-    program, install = "cat", ""
-
-    def __init__(self, access: Mapping[str, Any], size: int) -> None:
-        self.access = access
-        #: bytes of an image
-        self.size = size
-
-    def where(self, url: str) -> str:
-        return urllib.parse.urlsplit(url).path
-
-    def read(self, places: Sequence[str]) -> list[str]:
-        return ["cat", *places]
-
-    def place(self) -> str:
-        return str(Path(self.access["options"]["filesystem_store_datadir"]) / NAME)
-
-    def write(self, path: Path) -> list[str]:
-        return ["cp", str(path), self.place()]
-
-    def delete(self) -> list[str]:
-        return ["rm", self.place()]
-
-    def sha256(self, place: str) -> str:
-        return command_digest(self.read([place]), env=server_environment())
+def cat(access: Mapping[str, Any], size: int, *urls: str) -> list[str]:
+    return ["cat", *(urllib.parse.urlsplit(url).path for url in urls)]
 
 
-def run(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
-    """Run a command of a client."""
-    subprocess.run(command, stdin=stdin, stdout=subprocess.DEVNULL, env=server_environment(), check=True)
-
-
-class Cinder(Client):
+def dd(access: Mapping[str, Any], size: int, url: str) -> list[str]:
     """A volume is larger than its image."""
-
-    def where(self, url: str) -> str:
-        return str(Path(self.access["directory"]) / f"{url.rpartition('/')[2]}.img")
-
-    def read(self, places: Sequence[str]) -> list[str]:
-        (place,) = places
-        return [*self._dd(), f"if={place}", "iflag=count_bytes", f"count={self.size}"]
-
-    def place(self) -> str:
-        return str(Path(self.access["directory"]) / f"{NAME}.img")
-
-    def write(self, path: Path) -> list[str]:
-        return [*self._dd(), f"if={path}", f"of={self.place()}"]
-
-    def _dd(self) -> list[str]:
-        return ["dd", "bs=1M", "status=none"]
+    volume = Path(access["directory"]) / f"{url.rpartition('/')[2]}.img"
+    return ["dd", "bs=1M", "status=none", f"if={volume}", "iflag=count_bytes", f"count={size}"]
 
 
-class Curl(Client):
-    """Everything that speaks HTTP."""
+def rbd(access: Mapping[str, Any], size: int, url: str) -> list[str]:
+    _, pool, image, snapshot = urllib.parse.urlsplit(url).path.rsplit("/", 3)
+    return ["rbd", "-c", access["conf"], "--no-progress", "export", f"{pool}/{image}@{snapshot}", "-"]
 
-    program, install = "curl", "apt-get install --no-install-recommends curl"
-    #: more arguments, such as the headers of every request
-    arguments: Sequence[str] = ()
 
-    def where(self, url: str) -> str:
-        return url
-
-    def read(self, places: Sequence[str]) -> list[str]:
-        # One process and one connection for all of them.
-        return [*CURL, *self.arguments, *places]
-
-    def write(self, path: Path) -> list[str]:
-        # No "Expect: 100-continue", for whose answer curl would wait.
-        return [*CURL, *self.arguments, "--header", "Expect:", "--upload-file", str(path), self.place()]
-
-    def delete(self) -> list[str]:
-        return [*CURL, *self.arguments, "--request", "DELETE", self.place()]
+def http(access: Mapping[str, Any], size: int, *urls: str) -> list[str]:
+    return [*CURL, *urls]
 
 
 def login(access: Mapping[str, Any]) -> tuple[str, str]:
@@ -108,106 +44,45 @@ def login(access: Mapping[str, Any]) -> tuple[str, str]:
         return answer.headers["X-Storage-Url"], answer.headers["X-Auth-Token"]
 
 
-class Swift(Curl):
-    def __init__(self, access: Mapping[str, Any], size: int) -> None:
-        super().__init__(access, size)
-        account, token = login(access)
-        self._url = f"{account}/{access['container']}"
-        self.arguments = ("--header", f"X-Auth-Token: {token}")
-        # Made by the first add() only.
-        subprocess.run([*CURL, *self.arguments, "--request", "PUT", self._url], check=True, stdout=subprocess.DEVNULL)
-
-    def where(self, url: str) -> str:
-        return f"{self._url}/{url.rpartition('/')[2]}"
-
-    def place(self) -> str:
-        return f"{self._url}/{NAME}"
+def swift(access: Mapping[str, Any], size: int, *urls: str) -> list[str]:
+    account, token = login(access)
+    places = (f"{account}/{access['container']}/{url.rpartition('/')[2]}" for url in urls)
+    return [*CURL, "--header", f"X-Auth-Token: {token}", *places]
 
 
-class S3(Curl):
-    """URLs that are signed beforehand, one for each method."""
+def s3(access: Mapping[str, Any], size: int, *urls: str) -> list[str]:
+    """By a URL that is signed beforehand."""
+    import boto3
+    from botocore.config import Config
 
-    def __init__(self, access: Mapping[str, Any], size: int) -> None:
-        super().__init__(access, size)
-        import boto3
-        from botocore.config import Config
-
-        self._client = boto3.client(
-            "s3", endpoint_url=access["url"], region_name="us-east-1",
-            aws_access_key_id=access["access_key"], aws_secret_access_key=access["secret_key"],
-            config=Config(s3={"addressing_style": "path"}, signature_version="s3v4"),
-        )  # fmt: skip
-        self._bucket = access["bucket"]
-        if self._bucket not in [bucket["Name"] for bucket in self._client.list_buckets()["Buckets"]]:
-            self._client.create_bucket(Bucket=self._bucket)
-
-    def where(self, url: str) -> str:
-        return self._signed("get_object", url.rpartition("/")[2])
-
-    def place(self) -> str:
-        return self._signed("get_object", NAME)
-
-    def write(self, path: Path) -> list[str]:
-        return [*super().write(path)[:-1], self._signed("put_object", NAME)]
-
-    def delete(self) -> list[str]:
-        return [*super().delete()[:-1], self._signed("delete_object", NAME)]
-
-    def _signed(self, operation: str, key: str) -> str:
-        return self._client.generate_presigned_url(operation, Params={"Bucket": self._bucket, "Key": key})
+    client = boto3.client(
+        "s3", endpoint_url=access["url"], region_name="us-east-1",
+        aws_access_key_id=access["access_key"], aws_secret_access_key=access["secret_key"],
+        config=Config(s3={"addressing_style": "path"}, signature_version="s3v4"),
+    )  # fmt: skip
+    objects = ({"Bucket": access["bucket"], "Key": url.rpartition("/")[2]} for url in urls)
+    return [*CURL, *(client.generate_presigned_url("get_object", Params=each) for each in objects)]
 
 
-class Vmware(Curl):
-    def __init__(self, access: Mapping[str, Any], size: int) -> None:
-        super().__init__(access, size)
-        self.arguments = ("--cacert", access["certificate"], "--cookie", access["cookie"])
-
-    def where(self, url: str) -> str:
-        found = urllib.parse.urlsplit(url)
-        return f"{self.access['url']}{found.path.removeprefix('/folder')}?{found.query}"
-
-    def place(self) -> str:
-        return f"{self.access['url']}/{NAME}?dcPath=datacenter&dsName=datastore"
+def vmware(access: Mapping[str, Any], size: int, *urls: str) -> list[str]:
+    found = map(urllib.parse.urlsplit, urls)
+    places = (f"{access['url']}{each.path.removeprefix('/folder')}?{each.query}" for each in found)
+    return [*CURL, "--cacert", access["certificate"], "--cookie", access["cookie"], *places]
 
 
-class Ceph(Client):
-    program, install = "rbd", "apt-get install --no-install-recommends ceph-common"
-
-    def where(self, url: str) -> str:
-        _, pool, image, snapshot = urllib.parse.urlsplit(url).path.rsplit("/", 3)
-        return f"{pool}/{image}@{snapshot}"
-
-    def read(self, places: Sequence[str]) -> list[str]:
-        (place,) = places
-        return self._rbd("export", place, "-")
-
-    def place(self) -> str:
-        return f"{self.access['pool']}/{NAME}"
-
-    def write(self, path: Path) -> list[str]:
-        return self._rbd("import", "-", self.place())
-
-    def delete(self) -> list[str]:
-        return self._rbd("rm", self.place())
-
-    def _rbd(self, *arguments: str) -> list[str]:
-        return ["rbd", "-c", self.access["conf"], "--no-progress", *arguments]
-
-
-CLIENTS: dict[str, type[Client]] = {
-    "filesystem": Client,
-    "http": Curl,
-    "swift": Swift,
-    "s3": S3,
-    "ceph": Ceph,
-    "cinder": Cinder,
-    "vmware": Vmware,
+COMMANDS: Mapping[str, Command] = {
+    "filesystem": cat, "http": http, "swift": swift, "s3": s3, "ceph": rbd, "cinder": dd, "vmware": vmware,
+}  # fmt: skip
+#: Program -> how to install it.
+PROGRAMS = {
+    "rbd": "apt-get install --no-install-recommends ceph-common",
+    "curl": "apt-get install --no-install-recommends curl",
 }
 
 
 def why_not(backend: str) -> str:
     """Why there is no reference of this backend here, and what to do; empty if there is one."""
-    client = CLIENTS[backend]
-    if find_program(client.program) is None:
-        return f"{client.program} is not installed; install it with: {client.install}"
+    program = {"ceph": "rbd", "filesystem": "cat", "cinder": "dd"}.get(backend, "curl")
+    if find_program(program) is None:
+        return f"{program} is not installed; install it with: {PROGRAMS[program]}"
     return ""

@@ -27,20 +27,22 @@ Results beside the usual ones: ``chunks``, how many the driver's iterator gave, 
 image's data; ``server_cpu_seconds`` of the backend's processes; under eventlet ``p99_ms``, ``worst_ms`` and others of a
 heartbeat greenlet, see :mod:`benchmarks.harness.probes`.
 
-``reference`` is the backend's own client, mostly one of a few lines of C, at the same task. ``limit-sha512`` only reads
-the image and hashes it on one core: no row that computes the hash can be faster. ``no-hashing`` is the stock driver
-with hash objects that do nothing.
+``reference`` is the backend's own client, mostly one of a few lines of C, at a get. ``limit-sha512`` only reads the
+image and hashes it on one core: no row that computes the hash can be faster.
 """
 
 from __future__ import annotations
 
+import functools
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from benchmarks.backends.base import server_environment
 from benchmarks.harness import probes
 from benchmarks.harness.modes import MIB, MODES, Mode, choice, variants, warmed
-from benchmarks.harness.worker import MULTIHASH, random_payload, surroundings
+from benchmarks.harness.worker import MULTIHASH, command_digest, random_payload, surroundings
 from benchmarks.operations.base import content
 from benchmarks.operations.stores import Adding, Getting, hashed, opened_store, store_add, store_get
 
@@ -70,22 +72,6 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**figures, "bytes": moved, "verified": verified, "chunks": chunks}
 
 
-def no_hashing(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The stock driver, natively, where md5 and the multihash cost nothing."""
-    choice(parameters, "task", "add")
-    from glance_store.common import utils
-
-    class NoHash:
-        def update(self, data: bytes) -> None:
-            pass
-
-        def hexdigest(self) -> str:
-            return ""
-
-    utils.get_hasher = lambda *args, **kwargs: NoHash()
-    return run(MODES["native-stock"], {**parameters, "unhashed": 1})
-
-
 def limit_sha512(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One core that reads the image and computes its multihash, and does nothing else."""
     choice(parameters, "task", "add")
@@ -94,25 +80,17 @@ def limit_sha512(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The backend's own client."""
-    from benchmarks.suites.stores import references
+    from benchmarks.suites.stores.references import COMMANDS
 
-    payload = warmed(random_payload(size_of(parameters)))
-    told = surroundings()
-    client = references.CLIENTS[told["access"]["backend"]](told["access"], payload.size)
-    if choice(parameters, "task", "get", "add") == "get":
-        place, count = client.where(told["prepared"]["images"][str(payload.size)]), parameters.get("images", 1)
-        command = client.read([place] * count)
-        with probes.measured() as figures:
-            references.run(command)
-        verified = client.sha256(place) == payload.sha256
-        return {**figures, "bytes": count * payload.size, "verified": verified}
-    command = client.write(payload.path)
-    with probes.measured() as figures, open(payload.path, "rb") as file:
-        references.run(command, file.fileno())
-    try:
-        return {**figures, "bytes": payload.size, "verified": client.sha256(client.place()) == payload.sha256}
-    finally:
-        references.run(client.delete())
+    choice(parameters, "task", "get")
+    payload, told = warmed(random_payload(size_of(parameters))), surroundings()
+    url, count = told["prepared"]["images"][str(payload.size)], parameters.get("images", 1)
+    command = functools.partial(COMMANDS[told["access"]["backend"]], told["access"], payload.size)
+    several, environment = command(*[url] * count), server_environment()
+    with probes.measured() as figures:
+        subprocess.run(several, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment, check=True)
+    verified = command_digest(command(url), env=environment) == payload.sha256
+    return {**figures, "bytes": count * payload.size, "verified": verified}
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +105,6 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
 VARIANTS = variants(
     run,
     {
-        "no-hashing": no_hashing,
         "limit-sha512": limit_sha512,
         "reference": reference,
         "prepare": prepare,
