@@ -28,8 +28,8 @@ FILES = {
 PLOTTED = ("operations_per_second", "whole_p50_ms", "whole_p99_ms", "p99_ms_")
 #: Figures of a client's runs that sentences quote.
 CLIENTS = ("cpu_seconds", "transfer_cpu_seconds")
-#: What plots show of the last run: samples of a load, so many of them.
-SAMPLED, SAMPLES = ("load", "server_load"), 30
+#: What plots show of the last run: so many samples of its load.
+SAMPLES = 30
 #: Suites whose own tables say all, so that none of their cases is kept.
 TABLES_ONLY = ("never_slower", "validate")
 #: Parameters of rows that plots name.
@@ -91,7 +91,7 @@ def _row(case: CaseResult, title: str, row: VariantResult) -> SummaryRow:
     made.failure = {"reason": row.failure["reason"], "stderr": ""} if row.failure else None
     made.notes = tables.notes_of(case, title, row)
     made.wrong = bool(row.runs) and not row.verified()
-    made.details = {name: _thinned(row.details[name]) for name in SAMPLED if name in row.details}
+    made.details = {"load": _thinned(row.details["load"])} if "load" in row.details else {}
     resource = (row.details.get("shares") or {}).get("resource")
     if resource and case.workload == "workload_matrix":
         made.details["shares"] = {"resource": resource}
