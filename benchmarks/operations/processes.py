@@ -6,7 +6,6 @@ Every peer is used as its documentation shows it, with the same child and, where
 import collections
 import contextlib
 import functools
-import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -38,36 +37,12 @@ def _oslo(command: list[str], data: bytes | None, text: bool = False) -> tuple[A
     return processutils.execute(*command, process_input=data, binary=not text)
 
 
-def _one_pipe(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
-    """``subprocess.run`` with one pipe, which the standard library reads or writes without a selector."""
-    import subprocess
-
-    if data is None:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout, b""
-    with tempfile.TemporaryFile() as said:
-        subprocess.run(command, input=data, stdout=said, stderr=subprocess.STDOUT, check=True)
-        said.seek(0)
-        found = said.read()
-        return found, found
-
-
 def _gevent(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
     from gevent import subprocess
 
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as child:
         return child.communicate(data)
-
-
-def _tpool(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
-    """A native thread of eventlet's pool that runs the standard library's code."""
-    import subprocess
-
-    from eventlet import tpool
-
-    source = {"stdin": subprocess.PIPE} if data is None else {"input": data}
-    done = tpool.execute(subprocess.run, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, **source)
-    return done.stdout, done.stderr
 
 
 async def _with_asyncio(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
@@ -94,15 +69,6 @@ def _asyncio(command: list[str], data: bytes | None, library: str = "asyncio") -
     return _loop(library)(_with_asyncio(command, data))
 
 
-def _trio(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
-    """The start of its loop, about a millisecond, is measured as well."""
-    import trio
-
-    run = functools.partial(trio.run_process, stdin=data or b"", capture_stdout=True, capture_stderr=True)
-    done = trio.run(run, command)
-    return done.stdout, done.stderr
-
-
 def _reference(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
     """One C loop into one bytes object, or one loop of blocking writes, on an enlarged pipe."""
     import subprocess
@@ -120,20 +86,17 @@ def _reference(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
 RUNS: Mapping[str, Callable[..., tuple[Any, Any]]] = {"popen": _popen, "oslo": _oslo}
 #: Whose process is neither patched nor monkey patched; the extra ``peers`` has what they need.
 PEERS: Mapping[str, Run] = {
-    "subprocess-run": _one_pipe,
     "gevent": _gevent,
     "asyncio": _asyncio,
     "uvloop": functools.partial(_asyncio, library="uvloop"),
-    "trio": _trio,
-    "eventlet-tpool": _tpool,
     "reference": _reference,
 }
 
 
 def why_not(peer: str) -> str:
     """Why a peer cannot run here, and what to do; empty if it can."""
-    package = {"eventlet-tpool": "eventlet", "gevent": "gevent", "uvloop": "uvloop", "trio": "trio"}.get(peer)
-    return f"not installed: {package} (the extra 'peers' has it)" if package and find_spec(package) is None else ""
+    missing = peer in ("gevent", "uvloop") and find_spec(peer) is None
+    return f"not installed: {peer} (the extra 'peers' has it)" if missing else ""
 
 
 def _entered(mode: Mode, context: Context, through: str) -> Callable[..., tuple[Any, Any]]:

@@ -45,7 +45,6 @@ WRONG_BYTES = [
     ("asyncio", "child-output", {}),
     ("reference", "child-output", {}),
     ("native-fastio", "child-input", {}),
-    ("subprocess-run", "child-input", {}),
     ("reference", "child-input", {}),
     ("eventlet-stock", "pipe-read", {"style": "readinto", "n": 1000}),
     ("eventlet-fastio", "pipe-read", {"style": "text_lines"}),
