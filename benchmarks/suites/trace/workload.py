@@ -1,7 +1,7 @@
-"""What tracing costs: a span, a chunk that is counted, and a wait in the hub.
+"""What tracing costs: a span alone, and the two of a request.
 
-The parameter ``count`` is how many spans or requests are recorded, how many chunks pass, or how many waits there are.
-The result ``span_us`` is microseconds of CPU, those of writing included, for each of them.
+The parameter ``count`` is how many spans or requests are recorded. The result ``span_us`` is microseconds of CPU, those
+of writing included, for each span.
 """
 
 import tempfile
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness.modes import KIB, MIB
+from benchmarks.harness.modes import MIB
 
 #: Of what is recorded before there is a pause, and its seconds.
 BURST = 1000
@@ -22,25 +22,24 @@ class LostSpans(Exception):
     """Not all of the spans were written: what was measured is less than what they cost."""
 
 
-def _cost(work: Callable[[], int], count: int, traced: bool = True) -> dict[str, Any]:
-    """CPU of ``work``, and of the writer until everything is in the file, for each of ``count``."""
+def _cost(work: Callable[[], object], recorded: int) -> dict[str, Any]:
+    """CPU of ``work``, and of the writer until everything is in the file, for each of its spans."""
     from fastio.trace import recorder, spans
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
-        if traced:
-            recorder.start(directory)
-            # The file is there, and what a process does once.
-            spans.Span("benchmark.start").end()
-            time.sleep(PAUSE)
+        recorder.start(directory)
+        # The file is there, and what a process does once.
+        spans.Span("benchmark.start").end()
+        time.sleep(PAUSE)
         found = recorder.active
         start, cpu = time.perf_counter(), time.process_time()
-        expected = work()
+        work()
         recorder.stop()
         cpu = time.process_time() - cpu
         seconds = time.perf_counter() - start
-        if found is not None and (found.lost or found.written < expected):
-            raise LostSpans(f"{found.lost} of {expected}")
-    return {"seconds": seconds, "cpu_seconds": cpu, "bytes": 0, "verified": True, "span_us": cpu / count * 1e6}
+        if found is None or found.lost or found.written < recorded:
+            raise LostSpans(f"{found and found.lost} of {recorded}")
+    return {"seconds": seconds, "cpu_seconds": cpu, "bytes": 0, "verified": True, "span_us": cpu / recorded * 1e6}
 
 
 def _in_bursts(count: int) -> Iterator[int]:
@@ -58,11 +57,10 @@ def spans(parameters: Mapping[str, Any]) -> dict[str, Any]:
     count = parameters["count"]
     store = values.name("images")
 
-    def work() -> int:
+    def work() -> None:
         for number in _in_bursts(count):
             with spans.begin("store.filesystem.get", store=store) as span:
                 span.values.update(bytes=16 * MIB, chunks=number, busy_ns=1_234_567)
-        return count
 
     return _cost(work, count)
 
@@ -78,7 +76,7 @@ def requests(parameters: Mapping[str, Any]) -> dict[str, Any]:
         start_response("200 OK", [("Content-Type", "text/plain"), ("X-OpenStack-Request-ID", identity)])
         return iter((b"answer",))
 
-    def work() -> int:
+    def work() -> None:
         watched = traced(application, "benchmark")
         for _ in _in_bursts(count):
             environ = {
@@ -89,63 +87,8 @@ def requests(parameters: Mapping[str, Any]) -> dict[str, Any]:
             for _ in body:
                 pass
             body.close()
-        return 2 * count
 
     return _cost(work, 2 * count)
 
 
-def chunks(parameters: Mapping[str, Any], traced: bool) -> dict[str, Any]:
-    """Chunks of 64 KiB that pass from a store to a server, as they do in glance-api."""
-    from fastio.trace import spans
-    from fastio.trace.streams import Body, Passed, watch
-
-    count = parameters["count"]
-    chunk = bytes(64 * KIB)
-
-    def work() -> int:
-        data: Any = (chunk for _ in range(count))
-        if traced:
-            got = watch(data, Passed(spans.begin("store.filesystem.get"), lambda passed, outcome: None))
-            data = Body(got, Passed(spans.begin("glance.body"), lambda passed, outcome: None))
-        for _ in data:
-            pass
-        return 0
-
-    return _cost(work, count, traced)
-
-
-def waits(parameters: Mapping[str, Any], traced: bool) -> dict[str, Any]:
-    """Trips through the hub, in a span."""
-    import eventlet
-
-    import fastio
-    from fastio.trace import recorder, spans
-
-    count = parameters["count"]
-
-    def work() -> int:
-        with spans.begin("benchmark.waits"):
-            for _ in range(count):
-                eventlet.sleep(0)
-        return 0
-
-    if not traced:
-        return _cost(work, count, False)
-    with tempfile.TemporaryDirectory() as directory:
-        fastio.patch([], trace=directory, strict=True)
-        try:
-            # The patch is what is measured here.
-            recorder.stop()
-            return _cost(work, count)
-        finally:
-            fastio.unpatch()
-
-
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "spans": spans,
-    "requests": requests,
-    "chunks": lambda parameters: chunks(parameters, False),
-    "chunks-traced": lambda parameters: chunks(parameters, True),
-    "waits": lambda parameters: waits(parameters, False),
-    "waits-traced": lambda parameters: waits(parameters, True),
-}
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"spans": spans, "requests": requests}
