@@ -87,6 +87,7 @@ def _commands(task: str, scheme: str) -> Case:
         backend=backend,
         backend_parameters={**chunk, "tls": int(scheme == "https" and not missing)},
         prepare="prepare",
+        long=scheme == "https" and task != "image-create",
     )  # fmt: skip
 
 

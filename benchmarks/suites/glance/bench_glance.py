@@ -140,6 +140,7 @@ def _case(service: str, task: str) -> Case:
         backend_parameters=parameters,
         beside=_beside(service, task),
         prepare="prepare",
+        long=service == "glance-33",
     )
 
 
@@ -149,7 +150,7 @@ def _on_disk(service: str) -> Case:
         name=f"{service}-upload-disk", title=f"{service}: upload of 1 GiB, its store on a disk", workload="glance",
         variants=list(_plain_uploads()), parameters={"task": "upload", "size": GIB, "settled": 1},
         quick={"size": MIB}, rounds=5, baseline="stock", backend=release, backend_parameters=parameters, on_disk=True,
-        beside={"fastio": (release, {**parameters, "fastio": "on"})}, prepare="prepare",
+        beside={"fastio": (release, {**parameters, "fastio": "on"})}, prepare="prepare", long=service == SHIPPED,
     )  # fmt: skip
 
 
@@ -209,7 +210,7 @@ def _slow(clients: int, kind: str = "") -> Case:
             "task": "upload" if kind else "download", "source": ELSEWHERE, "chunked": chunked,
         },
         quick={"clients": 5, "rate": 4 * MIB, "size": MIB, "ramp": 0, "seconds": 0}, rounds=3, warmup=0,
-        baseline="stock", columns=("p50_ms", "p99_ms", "worst_ms", "temporary_mb" if kind else "served"),
+        baseline="stock", columns=("p50_ms", "p99_ms", "worst_ms", "served"),
         backend=release, backend_parameters=own,
         beside={"fastio": (release, {**own, "fastio": "on", **also}), **others},
         prepare="prepare", long=clients != min(LOADS) or bool(chunked),

@@ -42,7 +42,8 @@ for pauses, storage, warmup in (
     ("real", "storage as slow as a real sheepdog's", 1),
     ("none", "storage that costs nothing", 0),
 ):
-    chunked: dict[str, Any] = {"baseline": "eventlet-stock", "warmup": warmup, "quick": QUICK}
+    common: dict[str, Any] = {"warmup": warmup, "long": pauses == "none"}
+    chunked = {**common, "baseline": "eventlet-stock", "quick": QUICK}
     CASES += [
         _case(
             f"read-{pauses}", f"collie vdi read, one command per chunk, {storage}", "native-stock", "eventlet-stock",
@@ -57,8 +58,8 @@ for pauses, storage, warmup in (
         *(
             _case(
                 f"driver-{task}-{pauses}", f"the driver's {task}() of an image, {storage}", "native-fastio",
-                "eventlet-fastio", "reference-pipeline", baseline="reference-pipeline", warmup=warmup,
-                parameters={"size": 256 * MIB}, needs=("glance_store",),
+                "eventlet-fastio", "reference-pipeline", baseline="reference-pipeline",
+                parameters={"size": 256 * MIB}, needs=("glance_store",), **common,
             )
             for task in ("get", "add")
         ),
