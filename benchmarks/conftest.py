@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness import engine, machine, tables
-from benchmarks.harness.results import COSTS, Result, VariantResult
+from benchmarks.harness.results import Result, VariantResult
 from benchmarks.harness.suites import OTHERS, Suite, known
 from fastio import terminal
 from fastio.config import parse_size
@@ -36,10 +36,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fastio benchmarks")
     group.addoption("--rounds", type=_positive, help="measured runs of each variant, instead of the suite's own number")
     group.addoption("--size", type=_size, help="payload where a case has a size, such as 200MiB")
-    group.addoption(
-        "--busy", type=_positive, default=0, metavar="N",
-        help="N other processes use the processors meanwhile; the result is results/SUITE-busy.json",
-    )  # fmt: skip
     group.addoption("--result", type=Path, metavar="FILE", help="the JSON result; default: results/SUITE.json")
     group.addoption(
         "--quick", action="store_true",
@@ -71,8 +67,7 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self.options = engine.Options(
-            rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config),
-            busy=config.getoption("busy"),
+            rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config)
         )  # fmt: skip
         self.results: dict[str, Result] = {}
         #: titles of the variants that are to be run, by suite and case
@@ -95,8 +90,8 @@ class Session:
             )
 
     def path(self, suite: str) -> Path:
-        """Where the result of a suite goes. A run of another kind must not replace the usual one."""
-        name = f"{'quick-' * self.options.quick}{suite}{'-busy' * bool(self.options.busy)}.json"
+        """Where the result of a suite goes. A quick run must not replace the usual one."""
+        name = f"{'quick-' * self.options.quick}{suite}.json"
         return self._config.getoption("result") or engine.ROOT / "results" / name
 
     def variant(self, suite: str, case: engine.Case, title: str) -> VariantResult:
@@ -136,22 +131,8 @@ class Recorded:
             pytest.fail(f"{variant.failure['reason']}\n{variant.failure['stderr']}", pytrace=False)
         durations = iter([run["seconds"] for run in variant.measured()])
         self._benchmark.pedantic(lambda: _replayed(next(durations)), rounds=len(variant.measured()))
-        self._benchmark.extra_info.update(self._extra_info())
         assert variant.verified(), "the payload of a run did not have the expected SHA-256"
         return variant
-
-    def _extra_info(self) -> dict[str, float]:
-        info = self.variant.costs()
-        moved, seconds = self.variant.median("bytes"), self.variant.median("seconds")
-        if moved and seconds:
-            info["megabytes_per_second"] = moved / seconds / 1e6
-        own = {"round", "warmup", "started", "verified", "seconds", "bytes", *(key for _, _, key, _ in COSTS)}
-        own |= set(engine.KEPT)
-        for key in self.variant.measured()[0].keys() - own:
-            figure = self.variant.median(key)
-            if figure is not None:
-                info[key] = figure
-        return info
 
 
 _SESSION = pytest.StashKey[Session]()

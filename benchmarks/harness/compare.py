@@ -111,7 +111,6 @@ def _case_differences(name: str, first: CaseResult, second: CaseResult) -> list[
     found = differing(f"case {name}:", {"workload": first.workload}, {"workload": second.workload})
     found += differing(f"case {name}: parameter", first.parameters, second.parameters)
     found += differing(f"case {name}: backend", first.backend, second.backend)
-    found += differing(f"case {name}:", {"busy": first.busy}, {"busy": second.busy})
     for title in [title for title in first.variants if title in second.variants]:
         what = f"case {name}: row {title}:"
         one, other = first.variants[title], second.variants[title]

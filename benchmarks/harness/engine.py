@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.harness import machine, neighbours
+from benchmarks.harness import machine
 from benchmarks.harness.results import ROOT, THROUGHPUT, TIME, CaseResult, Result, VariantResult
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
 from fastio.config import format_size
@@ -154,14 +154,12 @@ class Options:
     :param size: replaces the parameter ``size`` of the cases that have one, in bytes
     :param quick: one run of each variant, no warm-up, with the case's ``quick`` parameters: does it work at all?
     :param seed: of the order in which the variants run
-    :param busy: processes that use the processors meanwhile
     """
 
     rounds: int | None = None
     size: int | None = None
     quick: bool = False
     seed: int = 0
-    busy: int = 0
 
     def parameters(self, case: Case, variant: Variant) -> dict[str, Any]:
         """What the variant is given. A ``size`` of its own, which is for slow variants, is never made larger."""
@@ -245,7 +243,6 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
         columns=list(case.columns),
         seed=options.seed,
         load_before=machine.load(),
-        busy=options.busy,
     )
     missing = case.why_not()
     for title, variant in variants.items():
@@ -266,10 +263,7 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
     schedule += [(False, each) for each in plan(measured, options.seed + 1)]
     runs, done = sum(len(each) for _, each in schedule), 0
     print(f"{options.title(case) or case.name}: {runs} runs", file=progress, flush=True)
-    with (
-        neighbours.busy(options.busy if able else 0),
-        _surroundings(case, recorded, able) as told,
-    ):
+    with _surroundings(case, recorded, able) as told:
         for number, (warmup, titles) in enumerate(schedule):
             for title in titles:
                 done += 1
@@ -281,7 +275,6 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
                 )
                 if path is not None:
                     result.write(path)
-    recorded.load_after = machine.load()
     if case.summary is not None:
         recorded.summary = case.summary(recorded)
     recorded.complete = True

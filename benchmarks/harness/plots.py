@@ -1,12 +1,11 @@
-"""Draw a result: ``python -m benchmarks.harness.plots RESULT.json -o DIRECTORY`` makes figures, as .png and .svg.
+"""Draw a result: one figure for each question, as it is measured, for the documentation and for reports.
 
-There is one figure for each question. ``RESULT`` shows what fastio gains and loses in each case, ``RESULT-CASE`` the
+``RESULT`` shows what fastio gains and loses in each case, ``RESULT-CASE`` the
 rows of a case, and ``RESULT-PLOT`` what only the suite draws. The title of a figure is what it shows, and it is
 computed from the figures. A figure is as wide as a page, with letters that can be read at that width.
 """
 
 import io
-import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +19,11 @@ matplotlib.use("Agg")
 from matplotlib import markers, pyplot, ticker  # noqa: E402 (the backend comes first: there may be no display)
 from matplotlib.figure import Figure  # noqa: E402
 
-from benchmarks.harness import gains, results  # noqa: E402
+from benchmarks.harness import gains  # noqa: E402
 from benchmarks.harness.gains import FEW, Gain  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
 from benchmarks.harness.suites import Suite  # noqa: E402
 from benchmarks.harness.tables import number  # noqa: E402
-from fastio import terminal  # noqa: E402
-from fastio.arguments import Parser  # noqa: E402
 
 #: Inches of a figure, of the title, of a row of bars, and of a row of points.
 WIDTH, HEAD_HEIGHT, ROW_HEIGHT, POINT_HEIGHT = 7.0, 0.95, 0.24, 0.21
@@ -92,7 +89,7 @@ def draw(result: Result, directory: Path, name: str, part: str | None = None) ->
     for end, make in figures(result).items():
         figure = make() if part in (None, end) else None
         if figure is not None:
-            paths += write(figure, directory, f"{name}-{end}" if end else name)
+            paths.append(write(figure, directory, f"{name}-{end}" if end else name))
     return paths
 
 
@@ -230,10 +227,7 @@ def _points(panel: Any, position: int, own: Sequence[Gain], mode: str, modes: Se
     for each in own:
         hollow = "white" if each.verdict == FEW else colour
         panel.plot(each.times[1:], [at, at], color=colour, linewidth=1, zorder=2)
-        panel.plot(
-            [each.times.ratio], [at], marker, color=colour, markerfacecolor=hollow, markersize=4.5, zorder=3,
-            gid="point_" + "_".join(f"{value:.4g}" for value in (at, *each.times)),
-        )  # fmt: skip
+        panel.plot([each.times.ratio], [at], marker, color=colour, markerfacecolor=hollow, markersize=4.5, zorder=3)
     if own:
         ratios = [each.times.ratio for each in own]
         text = number(min(ratios)) if len(own) == 1 else f"{number(min(ratios))}–{number(max(ratios))}"
@@ -279,33 +273,10 @@ def svg(figure: Figure) -> str:
     return stream.getvalue()
 
 
-def write(figure: Figure, directory: Path, name: str) -> list[Path]:
-    """A figure as ``name.png`` and ``name.svg`` in a directory, which is made; closes it."""
+def write(figure: Figure, directory: Path, name: str) -> Path:
+    """A figure as ``name.png`` in a directory, which is made; closes it."""
     directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / f"{name}.{kind}" for kind in ("png", "svg")]
-    figure.savefig(paths[0], dpi=120)
-    paths[1].write_text(svg(figure), encoding="utf-8")
-    return paths
-
-
-@terminal.command
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = Parser(prog="python -m benchmarks.harness.plots", description="Draw a benchmark result.")
-    parser.add_argument("result", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
-    chosen = parser.parse_args(arguments)
-    try:
-        paths = draw(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if not paths:
-        print(f"{chosen.result}: no figures in it that could be compared", file=sys.stderr)
-        return 1
-    for path in paths:
-        print(path)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    path = directory / f"{name}.png"
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path

@@ -115,11 +115,8 @@ class CaseResult:
     seed: int
     #: the server it ran against: ``name``, ``directory`` of its files, and its own parameters
     backend: dict[str, Any] = field(default_factory=dict)
-    #: load average over the last minute
+    #: load average over the minute before it
     load_before: float = 0.0
-    load_after: float = 0.0
-    #: processes that used the processors meanwhile
-    busy: int = 0
     #: False when the run was interrupted
     complete: bool = False
     #: what the suite says of all runs of each row together, where it takes more than their figures

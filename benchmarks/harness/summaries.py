@@ -147,7 +147,7 @@ def _text(run: Summary, places: dict[str, int]) -> str:
 
 
 def _case_text(case: CaseResult, keys: list[str], same: Iterable[str]) -> str:
-    head = _changed(case, "variants", "seed", "load_after", *same)
+    head = _changed(case, "variants", "seed", *same)
     rows = (f"{_compact(title)}:{_compact(_packed(case, row, keys))}" for title, row in case.variants.items())
     return f'{_compact(head)[:-1]},"rows":{{\n{_joined(rows)}\n}}}}'
 

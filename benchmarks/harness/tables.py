@@ -107,9 +107,7 @@ def _case_notes(case: CaseResult, machine: dict | None) -> list[str]:
     if not case.complete:
         notes.append("interrupted: not all runs were made")
     threads = (machine or {}).get("usable_threads") or 1
-    if case.busy:
-        notes.append(f"{case.busy} other processes used the processors meanwhile")
-    elif case.load_before / threads > BUSY:
+    if case.load_before / threads > BUSY:
         notes.append(
             f"load average {case.load_before:g} before the first run: the machine was busy with something else"
         )

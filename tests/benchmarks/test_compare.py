@@ -99,9 +99,7 @@ def test_what_differs_is_told():
     ("before", "after", "told"),
     [
         ({"load_before": 0.3}, {"load_before": 1.8}, ["case cat: load average before it: 0.3 -> 1.8"]),
-        ({"load_before": 1.8}, {"load_before": 0.3}, ["case cat: load average before it: 1.8 -> 0.3"]),
         ({"load_before": 0.3}, {"load_before": 0.3}, []),
-        ({"busy": 0}, {"busy": 2}, ["case cat: busy: 0 -> 2"]),
         ({}, {"backend": {"directory": "/dev/shm"}}, ["case cat: backend directory: (none) -> /dev/shm"]),
     ],
 )

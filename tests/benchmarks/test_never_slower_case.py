@@ -103,73 +103,48 @@ class Fakes:
         yield {"stock": Fake(self.log, "stock", [1.0]), "fastio": Fake(self.log, "fastio", fast, self._right)}
 
 
-def record(fakes: Fakes, seconds: float = EVER, least: int = 6) -> dict[str, Any]:
-    ((found,), right) = pairs.measure(fakes, ONE, Budget(seconds, least))
-    assert right
-    return found
+def in_turn(*seconds: float) -> list[float]:
+    """What calls take, in turn."""
+    return list(itertools.islice(itertools.cycle(seconds), 200))
 
 
-def test_what_is_faster_is_decided_by_few_pairs() -> None:
-    fakes = Fakes([1.0, 0.5])
-    found = record(fakes)
-    # The first of each is not measured.
-    assert found == {
-        "size": KIB, "at_once": 1, "busy": 0, "large": False, "calls": 1,
-        "stock": [1.0] * 6, "fastio": [0.5] * 6,
-    }  # fmt: skip
-    assert pairs.verdict(found) == pairs.NOT_SLOWER
-    assert pairs.interval(found) == Interval(2, 2, 2)
-
-
-def test_who_is_first_alternates() -> None:
-    fakes = Fakes([0.5])
-    record(fakes)
-    assert fakes.log[3:9] == ["stock", "fastio", "fastio", "stock", "stock", "fastio"]
-
-
-def test_what_is_slower_is_measured_again_by_new_processes() -> None:
-    fakes = Fakes([2.0], [4.0])
-    found = record(fakes, seconds=0)
-    assert fakes.log.count("start") == 2
-    assert found["again"] == [{"calls": 1, "stock": [1.0] * 6, "fastio": [4.0] * 6}]
-    assert pairs.verdict(found) == pairs.SLOWER
-    assert pairs.interval(found) == Interval(0.375, 0.25, 0.5)
-
-
-def test_what_is_slower_once_only_is_chance() -> None:
-    found = record(Fakes([2.0], [1.0]), seconds=0)
-    assert pairs.interval(found).ratio == 0.75
-    assert pairs.verdict(found) == pairs.NOT_SLOWER
-
-
-def test_what_is_undecided_goes_on_up_to_the_most_pairs() -> None:
-    found = record(Fakes(list(itertools.islice(itertools.cycle([0.5, 2.0]), 200))))
-    assert len(found["stock"]) == len(found["fastio"]) == Budget(EVER, 6).most
-    assert pairs.verdict(found) == pairs.NOT_SLOWER and pairs.interval(found).low == 0.5
-
-
-def test_a_loss_of_less_than_a_percent_decides_a_cell() -> None:
-    found = record(Fakes(list(itertools.islice(itertools.cycle([1.005, 0.999]), 200))))
-    assert len(found["stock"]) == 6
-
-
-def test_too_few_pairs_tell_nothing() -> None:
-    fakes = Fakes([2.0])
-    found = record(fakes, seconds=0, least=1)
-    assert len(found["stock"]) == 1 and "again" not in found
-    assert pairs.verdict(found) == pairs.UNDECIDED
+@pytest.mark.parametrize(
+    ("fastio", "budget", "parts", "verdict", "times"),
+    [
+        # What is faster is decided by few pairs; the first of each is not measured.
+        ([[1.0, 0.5]], Budget(EVER, 6), [6], pairs.NOT_SLOWER, Interval(2, 2, 2)),
+        # So is a loss of less than a percent.
+        ([in_turn(1.005, 0.999)], Budget(EVER, 6), [6], pairs.NOT_SLOWER, Interval(0.998, 0.995, 1.001)),
+        # What is undecided goes on up to the most pairs.
+        ([in_turn(0.5, 2.0)], Budget(EVER, 6), [60], pairs.NOT_SLOWER, Interval(1.25, 0.5, 2)),
+        # What is slower is measured again by new processes, and is chance if it is slower once only.
+        ([[2.0], [4.0]], Budget(0, 6), [6, 6], pairs.SLOWER, Interval(0.375, 0.25, 0.5)),
+        ([[2.0], [1.0]], Budget(0, 6), [6, 6], pairs.NOT_SLOWER, Interval(0.75, 0.5, 1)),
+        ([[2.0]], Budget(0, 1), [1], pairs.UNDECIDED, Interval(0.5, 0.5, 0.5)),
+    ],
+)
+def test_when_a_cell_is_decided(
+    fastio: list[list[float]], budget: Budget, parts: list[int], verdict: str, times: Interval
+) -> None:
+    fakes = Fakes(*fastio)
+    ((found,), right) = pairs.measure(fakes, ONE, budget)
+    assert right and fakes.log.count("start") == len(parts)
+    assert [len(each["stock"]) for each in (found, *found.get("again", []))] == parts
+    assert {name: found[name] for name in (*Cell._fields, "calls")} == {**ONE[0]._asdict(), "calls": 1}
+    assert pairs.verdict(found) == verdict
+    assert pairs.interval(found) == pytest.approx(times, abs=5e-4)
+    # Who is first alternates.
+    assert fakes.log[3:5] == ["stock", "fastio"] and fakes.log[5:7] in ([], ["start", "stock"], ["fastio", "stock"])
 
 
 def test_short_calls_come_in_batches() -> None:
-    found = record(Fakes([0.001]))
-    assert found["calls"] == 1, "of the slower side"
-
     class Short(Fakes):
         @contextlib.contextmanager
         def __call__(self) -> Iterator[pairs.Sides]:
             yield {name: Fake([], name, [0.0001]) for name in ("stock", "fastio")}
 
-    assert record(Short())["calls"] == 300
+    ((found,), _) = pairs.measure(Short(), ONE, Budget(EVER, 6))
+    assert found["calls"] == 300
 
 
 def test_wrong_bytes_are_told() -> None:
