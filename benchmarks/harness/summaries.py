@@ -14,11 +14,11 @@ from typing import Any
 
 from benchmarks.harness.results import COSTS, CaseResult, Result, ResultError, VariantResult
 from benchmarks.harness.statistics import Interval, Spread
-from fastio.tables import Table, number
+from fastio.tables import Table
 
 FORMAT, VERSION = "fastio-benchmark-summaries", 1
-#: Significant digits that figures have, as few as leave those that are shown.
-DIGITS = (5, 6, 9)
+#: Significant digits that figures have: more than tables show.
+DIGITS = 6
 #: Of cases: once, where all of a run have the same.
 SAME = ("workload", "baseline", "unit", "value", "columns", "complete")
 
@@ -184,14 +184,8 @@ def _compact(value: Any) -> str:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        shorter = (float(f"{value:.{digits}g}") for digits in DIGITS)
-        found = next((each for each in shorter if _shown(each) == _shown(value)), value)
+        found = float(f"{value:.{DIGITS}g}")
         return int(found) if found.is_integer() else found
     if isinstance(value, dict):
         return {name: _rounded(each) for name, each in value.items()}
     return list(map(_rounded, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _shown(value: float) -> tuple[str, ...]:
-    """As tables and intervals have it."""
-    return number(value), f"{value:.3g}", f"{value:.1%}"
