@@ -75,15 +75,7 @@ def run(script):
     return run
 
 
-def test_every_run_has_its_own_process(run):
-    case = run("a", "b", rounds=3)
-    pids = [each["pid"] for variant in case.variants.values() for each in variant.runs]
-    assert len(pids) == len(set(pids)) == 8
-    assert os.getpid() not in pids
-    assert case.complete
-
-
-def test_the_variants_are_interleaved(run):
+def test_every_run_is_a_process_and_the_variants_are_interleaved(run):
     case = run("a", "b", "c", rounds=4)
     runs = [(each["started"], each["round"], title) for title, row in case.variants.items() for each in row.runs]
     order = [title for _, _, title in sorted(runs)]
@@ -91,6 +83,9 @@ def test_the_variants_are_interleaved(run):
     assert all(sorted(each) == ["a", "b", "c"] for each in rounds)
     assert len(set(rounds)) > 1
     assert [number for _, number, _ in sorted(runs)] == [number for number in range(5) for _ in range(3)]
+    pids = {each["pid"] for variant in case.variants.values() for each in variant.runs}
+    assert len(pids) == 15 and os.getpid() not in pids
+    assert case.complete
 
 
 def test_the_order_comes_from_the_seed():
@@ -134,13 +129,6 @@ def test_neighbours_end_with_whoever_started_them():
     until(lambda: not alive(pid))
 
 
-def test_a_summary_is_of_all_runs_and_in_the_result(run):
-    case = run("a", "b", rounds=2, warmup=0, summary=lambda case: {each: len(row.runs) for each, row in
-                                                                   case.variants.items()})  # fmt: skip
-    assert case.summary == {"a": 2, "b": 2}
-    assert run("a", rounds=1).summary == {}
-
-
 @pytest.mark.parametrize(
     ("options", "rounds", "size"),
     [
@@ -168,18 +156,14 @@ def test_options(run, options, rounds, size):
     ],
 )
 def test_a_failure_is_recorded_and_the_others_go_on(run, name, reason, said):
-    case = run("a", name, "b", rounds=3)
+    missing = Variant("none", python="/nowhere/python")
+    case = run("a", name, "b", missing, rounds=3)
+    assert "/nowhere/python" in case.variants["none"].failure["reason"]
     broken = case.variants[name]
     assert broken.failure["reason"].startswith(reason)
     assert said in broken.failure["stderr"]
     assert broken.runs == []
     assert [len(case.figures(title)) for title in ("a", "b")] == [3, 3]
-
-
-def test_an_interpreter_that_does_not_exist(run):
-    case = run("a", Variant("b", python="/nowhere/python"), rounds=1)
-    assert "/nowhere/python" in case.variants["b"].failure["reason"]
-    assert len(case.figures("a")) == 1
 
 
 def wait_for_the_end(note: Path) -> None:
@@ -199,7 +183,11 @@ def test_a_run_that_hangs_ends_with_its_children(run, tmp_path):
 
 
 def test_wrong_data_and_what_can_not_run_here_are_recorded(run):
-    rows = run("a", "wrong", Variant("fails", skip="not here"), rounds=1).variants
+    case = run(
+        "a", "wrong", Variant("fails", skip="not here"), rounds=1, summary=lambda case: {"rows": [*case.variants]}
+    )
+    rows = case.variants
+    assert case.summary == {"rows": ["a", "wrong", "fails"]}
     assert rows["a"].verified() and not rows["wrong"].verified()
     assert (rows["fails"].skipped, rows["fails"].failure, rows["fails"].runs) == ("not here", None, [])
 
@@ -546,8 +534,9 @@ def test_a_backend_that_does_not_start(fake, told):
 
 
 def test_a_backend_beside_it_that_does_not_start(fake, told):
-    case = told(beside={"one": ("fake", {"fails": 1}), "other": ("fake", {})})
+    case = told(beside={"one": ("fake", {"fails": 1}), "other": ("fake", {}), "none": ("nothing", {})})
     heard = case.variants["a"].details["told"]["beside"]
+    assert case.backend["other"] == "fake" and "none" not in case.backend
     assert heard.pop("one") == {"failed": "fake did not start: no idea"}
     assert heard == {"other": {"access": {"backend": "fake"}, "pids": [1]}}
     assert [row.failure for row in case.variants.values()] == [None, None]

@@ -16,15 +16,13 @@ from typing import Any
 import pytest
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness import engine, servers, worker
-from benchmarks.harness.engine import Case
+from benchmarks.harness import servers, worker
 from benchmarks.harness.other_requests import Requests
 from benchmarks.suites.clients import bench_clients
 from benchmarks.suites.clients import workload as clients
 from benchmarks.suites.glance import bench_glance
 from benchmarks.suites.glance import workload as glance
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from tests.benchmarks import samples
 from tests.benchmarks.running import needs, work
 from tests.conftest import with_services
 
@@ -223,18 +221,3 @@ def test_a_server_that_can_not_be_measured(monkeypatch: pytest.MonkeyPatch, caps
         with pytest.raises(RuntimeError, match=f"^{name}: {reason}$"):
             glance.server({"server": name})
     assert "its log" in capsys.readouterr().err
-
-
-def test_backends_beside_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs("http")
-    monkeypatch.delenv("BENCHMARK_GLANCE33", raising=False)
-    beside = {"nginx": ("http", {"workers": 2}), "other": ("glance-33", {})}
-    case = Case(
-        name="case", workload="glance", variants=["x"], backend="filesystem", beside=beside, parameters={"size": SIZE}
-    )
-    recorded = samples.case({"x": []})
-    with engine._surroundings(case, recorded, ["x"]) as told:
-        assert list(told["beside"]) == ["nginx"]
-        assert told["beside"]["nginx"]["access"]["backend"] == "http"
-        assert len(told["beside"]["nginx"]["pids"]) == 3
-    assert recorded.backend["nginx"] == "http workers=2"
