@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.backends.base import server_environment
-from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.modes import MODES, choice, warmed
 from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.harness.worker import (
     MULTIHASH,
@@ -50,7 +50,6 @@ from benchmarks.harness.worker import (
 )
 from benchmarks.operations.services import CURL, Glance, curl, put
 from benchmarks.operations.stores import hashed
-from benchmarks.suites.clients import script
 from benchmarks.suites.stores.references import login
 
 #: Bytes of the image whose transfer is the start of a command and nothing else.
@@ -92,8 +91,8 @@ class Row(NamedTuple):
 
     program: str
     fast: bool = False
-    #: of the script
-    green: bool = False
+    #: of the script, one of :data:`benchmarks.harness.modes.MODES`
+    mode: str = ""
     #: whether it compares the image with its hash, which is glanceclient's default
     verify: bool = True
 
@@ -115,12 +114,9 @@ COMMANDS = {
     },
 }
 APIS = {
-    f"api{'-eventlet' * green}-{'fastio' if fast else 'stock'}{'-unverified' * (not verify)}": Row(
-        "api", fast, green, verify
-    )
+    f"api-{mode.removeprefix('native-')}{'-unverified' * (not verify)}": Row("api", mode=mode, verify=verify)
     for verify in (True, False)
-    for green in (False, True)
-    for fast in (False, True)
+    for mode in MODES
 }
 
 
@@ -179,8 +175,8 @@ def save(
         if row.program != "api":
             return row.command(parameters["python"], arguments(row.program, where, image, path))
         told: dict[str, Any] = {"url": where.url, "image": image, "cacert": where.certificate, "path": path}
-        told |= {"report": report.name, "green": row.green, "fast": row.fast, "verify": row.verify}
-        return [parameters["python"], script.__file__, json.dumps(told)]
+        told |= {"report": report.name, "mode": row.mode, "verify": row.verify}
+        return [parameters["python"], "-m", "benchmarks.suites.clients.script", json.dumps(told)]
 
     with tempfile.NamedTemporaryFile() as report:
         start = timed(to("/dev/null", prepared["least"]))
