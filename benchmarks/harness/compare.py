@@ -59,8 +59,10 @@ def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
     differences += differing("package", before.packages, after.packages)
     rows: list[Row] = []
     left_out: list[str] = []
-    for name, first, second in _pairs(_by_name(before), _by_name(after), "case", left_out):
-        differences += _case_differences(name, first, second)
+    cases = ({case.name: case for case in result.cases} for result in (before, after))
+    for name, first, second in _pairs(*cases, "case", left_out):
+        around = (_circumstances(*each) for each in ((first, second.variants), (second, first.variants)))
+        differences += differing(f"case {name}:", *around)
         loads = first.load_before, second.load_before
         if max(loads) > BUSY * (before.machine.get("usable_threads") or 1):
             differences.append(f"case {name}: load average before it: {loads[0]:g} -> {loads[1]:g}")
@@ -95,10 +97,6 @@ def judge(case: CaseResult, title: str, before: list[float], after: list[float],
     )  # fmt: skip
 
 
-def _by_name(result: Result) -> dict[str, CaseResult]:
-    return {case.name: case for case in result.cases}
-
-
 def _pairs(first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_out: list[str]):
     for name in {**first, **second}:
         if name in first and name in second:
@@ -107,30 +105,26 @@ def _pairs(first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_
             left_out.append(f"{kind} {name}: only in the {'first' if name in first else 'second'} result")
 
 
-def _case_differences(name: str, first: CaseResult, second: CaseResult) -> list[str]:
-    found = differing(f"case {name}:", {"workload": first.workload}, {"workload": second.workload})
-    found += differing(f"case {name}: parameter", first.parameters, second.parameters)
-    found += differing(f"case {name}: backend", first.backend, second.backend)
-    for title in [title for title in first.variants if title in second.variants]:
-        what = f"case {name}: row {title}:"
-        one, other = first.variants[title], second.variants[title]
-        own = [{k: v for k, v in row.parameters.items() if k not in case.parameters or case.parameters[k] != v}
-               for row, case in ((one, first), (other, second))]  # fmt: skip
-        found += differing(f"{what} parameter", *own)
-        found += differing(f"{what} fastio", *(_fastio(row.details) for row in (one, other)))
-        found += differing(what, *({"python": row.details.get("python")} for row in (one, other)))
+def _circumstances(case: CaseResult, rows: Mapping[str, Any]) -> dict[str, Any]:
+    """What the figures of these rows depend on beside the code, by name."""
+    found = {"workload": case.workload}
+    found |= {f"parameter {name}": value for name, value in case.parameters.items()}
+    found |= {f"backend {name}": value for name, value in case.backend.items()}
+    for title in (title for title in case.variants if title in rows):
+        row = case.variants[title]
+        own = {
+            name: value
+            for name, value in row.parameters.items()
+            if name not in case.parameters or case.parameters[name] != value
+        }
+        status = row.details.get("fastio", {})
+        settings = {name: each["value"] for name, each in status.get("settings", {}).items()}
+        outcomes = {f"{each['name']} ({each['target']})": each["outcome"] for each in status.get("patches", [])}
+        touched = {name: outcome for name, outcome in outcomes.items() if outcome not in results.UNTOUCHED}
+        found[f"row {title}: python"] = row.details.get("python")
+        found |= {f"row {title}: parameter {name}": value for name, value in own.items()}
+        found |= {f"row {title}: fastio {name}": value for name, value in {**settings, **touched}.items()}
     return found
-
-
-def _fastio(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of fastio and the outcome of each patch that could have to do with a run."""
-    status = details.get("fastio", {})
-    found = {name: each["value"] for name, each in status.get("settings", {}).items()}
-    return found | {
-        f"{each['name']} ({each['target']})": each["outcome"]
-        for each in status.get("patches", [])
-        if each["outcome"] not in results.UNTOUCHED
-    }
 
 
 def differing(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:

@@ -89,9 +89,9 @@ def test_what_differs_is_told():
         "package eventlet: 0.41.3 -> 0.40",
         "package gevent: (none) -> 26",
         f"case cat: parameter size: {samples.SIZE} -> 1",
+        "case cat: row stock: python: 3.11 -> 2.7",
         "case cat: row stock: parameter n: (none) -> 3",
         "case cat: row stock: fastio chunk_size: (none) -> 65536",
-        "case cat: row stock: python: 3.11 -> 2.7",
     ]
 
 
