@@ -17,6 +17,7 @@ from matplotlib.text import Text
 
 from benchmarks import documentation
 from benchmarks.harness import gains, keep, markup, overview, plots
+from benchmarks.harness.suites import Suite
 from tests.benchmarks import samples
 
 #: Inches of the highest figure, and points of the smallest letters.
@@ -82,6 +83,8 @@ def test_each_figure_of_a_page_can_be_read() -> None:
             try:
                 check(figure, name)
                 assert bars(figure) or part in WITHOUT_BARS, f"{name}: no error bars"
+                drawing = Suite(runs[run].suite).plots().get(part)
+                assert not drawing or (drawing.caption and all(len(each) > 10 for each in drawing.lines(runs[run])))
             finally:
                 pyplot.close(figure)
 

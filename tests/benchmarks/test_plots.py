@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness import results, tables
+from benchmarks.harness import tables
 from fastio import terminal
 from tests.benchmarks import samples
 from tests.benchmarks.samples import FAILURE, SPREAD
@@ -117,14 +117,6 @@ def path(tmp_path):
     path = tmp_path / "sample.json"
     sample().write(path)
     return path
-
-
-def test_rst(path):
-    text = tables.rst(results.read(path))
-    assert ".. list-table:: 200 MiB of random data\n   :header-rows: 1\n\n   * -\n     - MB/s\n" in text
-    docutils = pytest.importorskip("docutils.core", reason="only checked where docutils is installed")
-    html = docutils.publish_string(text, writer="html", settings_overrides={"halt_level": 2})
-    assert html.count(b"<table") == 2
 
 
 def test_command(path, capsys):

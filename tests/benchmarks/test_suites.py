@@ -1,4 +1,4 @@
-"""The contract of all suites: what one declares fits together, pytest collects it, and it draws what it says.
+"""The contract of all suites: what one declares fits together, and pytest collects it.
 
 What the runs of a suite do is tested beside its workload.
 """
@@ -10,9 +10,8 @@ import sys
 import pytest
 
 from benchmarks.backends import BACKENDS, SERVICES
-from benchmarks.harness import results, summaries
+from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT, Options
-from benchmarks.harness.keep import KEPT, file_of
 from benchmarks.harness.suites import OTHERS, Suite, known
 
 SUITES = sorted(set(known()) - set(OTHERS))
@@ -55,26 +54,3 @@ def test_every_suite_is_collected():
 @pytest.mark.parametrize("name", known())
 def test_every_suite_says_what_it_is(name):
     assert len(Suite(name).about) > 20
-
-
-#: Of suites that draw something, runs that are kept.
-PLOTS = [
-    ("concurrency", "concurrency_glance32"), ("concurrency", "offered_load_rounds"), ("clients", "glance_client"),
-    ("disk_swift", "disk_swift"), ("workload_matrix", "workload_matrix"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("suite", "name"), PLOTS)
-def test_what_only_a_suite_draws_is_drawn_of_what_is_kept(suite: str, name: str) -> None:
-    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from matplotlib import pyplot
-
-    run = summaries.read(KEPT / f"{file_of(suite)}.json")[name]
-    for end, drawing in Suite(suite).plots().items():
-        figure = drawing.figure(run)
-        # Those are of each request; a rate that grows has a figure of its own.
-        absent = end.endswith(("-rolling", "-histogram")) or end.startswith("offered") != name.startswith("offered")
-        assert (figure is None) == absent
-        assert all(len(line) > 10 for line in drawing.lines(run))
-        assert drawing.caption
-    pyplot.close("all")
