@@ -17,13 +17,11 @@ Results: ``p50_ms`` and ``p90_ms``. For ``execute`` these are of whole commands;
 child's exit, as seen by a third process that waits for the same child (:class:`Watcher`), until Python goes on.
 """
 
-import functools
-import hashlib
 import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness.modes import Mode, choice, enter
@@ -99,41 +97,24 @@ def occupy(size: int) -> bytearray:
     return heap
 
 
-def _execute(commands: int) -> tuple[list[float], list[bytes]]:
-    from oslo_concurrency import processutils
-
-    spent, outputs = [], []
-    for _ in range(commands):
-        start = time.perf_counter()
-        out, err = processutils.execute("true", binary=True)
-        spent.append(time.perf_counter() - start)
-        outputs += [out, err]
-    return spent, outputs
-
-
-def _late_exit(commands: int, watcher: Watcher) -> tuple[list[float], list[bytes]]:
-    from oslo_concurrency import processutils
-
-    spent, outputs = [], []
-    for _ in range(commands):
-        out, err = processutils.execute(
-            sys.executable, "-ISs", "-c", LATE_EXIT, binary=True, on_execute=lambda child: watcher.watch(child.pid)
-        )
-        spent.append(time.monotonic() - watcher.exit_time())
-        outputs += [out, err]
-    return spent, outputs
-
-
-def _wait(commands: int, watcher: Watcher) -> tuple[list[float], list[bytes]]:
+def _once(task: str, number: int, watcher: Watcher | None) -> tuple[float, bytes]:
+    """Seconds of a command, or from its end on where there is a watcher; and what it has said."""
     import subprocess
 
-    spent = []
-    for number in range(commands):
+    from oslo_concurrency import processutils
+
+    if task == "wait":
         with subprocess.Popen(["sleep", str(LIVES[number % len(LIVES)])]) as child:
+            assert watcher is not None
             watcher.watch(child.pid)
             child.wait(timeout=10)
-            spent.append(time.monotonic() - watcher.exit_time())
-    return spent, []
+            return time.monotonic() - watcher.exit_time(), b""
+    command = ["true"] if watcher is None else [sys.executable, "-ISs", "-c", LATE_EXIT]
+    watch = None if watcher is None else lambda child: watcher.watch(child.pid)
+    start = time.monotonic()
+    out, err = processutils.execute(*command, binary=True, on_execute=watch)
+    end = time.monotonic()
+    return end - (start if watcher is None else watcher.exit_time()), out + err
 
 
 def latencies(seconds: Sequence[float]) -> dict[str, float]:
@@ -150,17 +131,12 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     watcher = None if task == "execute" else Watcher()
     enter(mode, parameters)
     heap = occupy(parameters.get("heap", 0))
-    steps: dict[str, Callable[[int], tuple[list[float], list[bytes]]]] = {"execute": _execute}
-    if watcher is not None:
-        steps["late_exit"] = functools.partial(_late_exit, watcher=watcher)
-        steps["wait"] = functools.partial(_wait, watcher=watcher)
-    step = steps[task]
     # The first command of a process imports and compiles what the others find ready.
-    step(1)
+    _once(task, 0, watcher)
     with measure() as measured:
-        spent, outputs = step(commands)
+        done = [_once(task, number, watcher) for number in range(commands)]
     if watcher is not None:
         watcher.close()
     del heap
-    verified = len(spent) == commands and hashlib.sha256(b"".join(outputs)).digest() == hashlib.sha256().digest()
-    return measured.result(bytes=0, verified=verified, commands=commands, **latencies(spent))
+    spent, outputs = zip(*done, strict=True)
+    return measured.result(bytes=0, verified=not any(outputs), commands=commands, **latencies(spent))
