@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import json
 import sys
 import types
 from collections import Counter
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from benchmarks.harness import suites
-from benchmarks.harness.results import ResultError
 from benchmarks.harness.tables import Table
 from benchmarks.report import __main__ as command
 from benchmarks.report import sections
@@ -130,19 +128,8 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
     assert len(Read(text).tags("img")) == 2
 
 
-def test_an_unknown_suite_is_named(tmp_path):
-    path = tmp_path / "a.json"
-    sample(suite="../sheepdog").write(path)
-    with pytest.raises(ResultError, match=r"a\.json: suite '../sheepdog' is none .* allowed are clients, concurrency"):
-        sections.read([path])
-
-
 def lacking(path):
     sample(machine={}).write(path)
-
-
-def older(path):
-    path.write_text(json.dumps({"format": "fastio-benchmark", "version": 0}))
 
 
 @pytest.mark.parametrize(
@@ -150,12 +137,10 @@ def older(path):
     [
         (lambda path: None, "No such file"),
         (lambda path: path.mkdir(), "Is a directory"),
-        (lambda path: path.write_bytes(b"\xff\xfe"), "not JSON"),
         (lambda path: path.write_text("[]"), "not a result of these benchmarks"),
-        (older, "format version 0"),
         (lacking, "incomplete: its machine or its versions lack 'processor'"),
         (lambda path: samples.result(suite="sheepdog").write(path), "there is no case in it"),
-        (lambda path: sample(suite="made-up").write(path), "suite 'made-up' is none that a report knows"),
+        (lambda path: sample(suite="made-up").write(path), "suite 'made-up' is none that a report knows: allowed are "),
     ],
 )
 def test_what_is_no_result(path, tmp_path, capsys, make, said):
