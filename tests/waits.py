@@ -39,7 +39,7 @@ AT_ONCE = {
     ("drivers/_process.py:_reap", "popen.poll()"): "WNOHANG",
     ("concurrency/hub_wait.py:HubWaiter.exited", "popen.poll()"): "WNOHANG",
     ("drivers/_process.py:Child.stop", "self._popen.poll()"): "WNOHANG",
-    ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
+    ("concurrency/child_exit.py:open_pidfd", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
     ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
     ("concurrency/current.py:is_idle", "poll(0)"): "no time at all",
     ("io/file_sending.py:send", "os.sendfile(out, file, position, count)"):
@@ -70,8 +70,6 @@ IN_THE_HUB = {
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=dialect.remaining(popen, endtime))"):
         "upstream's, or see wait.py and green_wait.py",
-    ("patches/eventlet/green_wait.py:make.wait",
-     "child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace['TimeoutExpired'], _counts)"): "the hub watches",
     ("patches/glance_store/store_rbd.py:_Request.wait",
      "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
@@ -99,9 +97,7 @@ NATIVE = {
         "the end of a worker of uWSGI, where connections are given away only without green threads",
     ("patches/glance/glance_slow_clients.py:make_drain_workers.drain_workers", "sender.wait()"): "see Sender.wait",
     ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
-    ("patches/subprocess/wait.py:make._wait",
-     "child_exit.wait(self, timeout, waiting.NATIVE, reap, namespace['TimeoutExpired'], _counts)"):
-        "current.may_block()",
+    ("patches/subprocess/wait.py:make.wait_for_exit", "selector.wait(delay)"): "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
     ("trace/recorder.py:Recorder.end", "event.wait(_PATIENCE / 10)"): "the end of a trace, for five seconds at most",

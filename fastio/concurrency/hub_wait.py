@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import eventlet
-from eventlet import hubs
+from eventlet import greenthread, hubs
 from eventlet.support import greenlets
 
 from fastio.concurrency import child_exit
+from fastio.counters import Cause
 
 if TYPE_CHECKING:
     import subprocess
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 _LOOKS = 0.01
 #: Seconds after which a greenlet is resumed again that something else has resumed in its place.
 _AGAIN = 0.05
+_SLEEP = getattr(greenthread.sleep, "__code__", None)
 
 
 class HubSelector:
@@ -128,6 +132,31 @@ def _identify(fd: int) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+@contextlib.contextmanager
+def sleeps_end_early(code: CodeType, fd: int) -> Iterator[None]:
+    """While this is entered, the ``eventlet.sleep()`` that a function with ``code`` calls ends once ``fd`` is readable.
+
+    Whatever else the greenlet may be waiting for then, such as in a method that the function calls, goes on.
+    """
+    hub, greenlet = hubs.get_hub(), greenlets.getcurrent()
+
+    def on_ready(fd: int) -> None:
+        # It stays readable, and would be reported in each turn of the hub.
+        hub.remove(listeners.pop())
+        # The greenlet is in switch() of the hub; who has called that, and who that?
+        frame = greenlet.gr_frame and greenlet.gr_frame.f_back
+        if frame and frame.f_code is _SLEEP and frame.f_back.f_code is code:
+            greenlet.switch()
+
+    WAITER.opened(fd)
+    listeners = [hub.add(hub.READ, fd, on_ready, lambda *exception: None, lambda: None)]
+    try:
+        yield
+    finally:
+        for listener in listeners:
+            hub.remove(listener)
+
+
 class _TimeIsOver(Exception):
     pass
 
@@ -159,7 +188,13 @@ class HubWaiter:
     def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
         end = None if seconds is None else time.monotonic() + seconds
         if popen.poll() is None and (seconds is None or seconds > 0):
-            child_exit.until_exit(popen.pid, self, seconds)
+            pidfd = child_exit.open_pidfd(popen.pid)
+            if not isinstance(pidfd, Cause):
+                try:
+                    self.opened(pidfd)
+                    self.readable(pidfd, seconds)
+                finally:
+                    os.close(pidfd)
         # The kernel may have no pidfd for us, and Popen.wait() may be the stock one, which would hold up the hub.
         left = None if end is None else end - time.monotonic()
         return self.until(lambda: popen.poll() is not None, left, _LOOKS)

@@ -1,6 +1,7 @@
 """``green_wait``: waiting in the hub."""
 
 import os
+import time
 from typing import Any
 
 import pytest
@@ -160,23 +161,20 @@ def test_other_hubs(in_hub: Any) -> None:
     assert in_hub(code) == "TimeoutExpired\n[3, 3, 3]"
 
 
-class Deadline(Exception):
-    pass
-
-
-def test_a_poll_of_a_subclass_is_called_as_often_as_upstream_calls_it(patched: Any, green: Any) -> None:
-    """Programs end children so that take too long, or count."""
-    looks = []
+def test_a_poll_that_waits_itself_is_left_to_end(patched: Any, green: Any, gate: Gate) -> None:
+    """The child exits meanwhile."""
+    naps = []
 
     class Limited(green.Popen):  # type: ignore[misc, name-defined]
         def poll(self) -> Any:
-            looks.append(1)
-            if len(looks) == 5:
-                raise Deadline
+            if not naps:
+                gate.open()
+                start = time.monotonic()
+                eventlet.sleep(0.5)
+                naps.append(time.monotonic() - start)
+                return None
             return super().poll()
 
-    popen = Limited(command(f"sleep:{NEVER}"))
-    with eventlet.Timeout(10), pytest.raises(Deadline):
-        popen.wait()
-    popen.kill()
-    popen.wait()
+    popen = Limited(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    assert popen.wait() == 3
+    assert naps[0] >= 0.5

@@ -136,15 +136,15 @@ def ran_communicate(popen: Any) -> int:
 
 
 def ran_wait(popen: Any) -> int:
-    real, seen = child_exit.until_exit, []
+    real, seen = child_exit.open_pidfd, []
     # It cannot end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
     process = popen(["cat"], stdin=-1)
-    child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]  # type: ignore[func-returns-value]
+    child_exit.open_pidfd = lambda *args: [seen.append(args), real(*args)][1]  # type: ignore[func-returns-value]
     try:
         with pytest.raises(Exception, match="timed out"):
             process.wait(timeout=0.05)
     finally:
-        child_exit.until_exit = real
+        child_exit.open_pidfd = real
         process.stdin.close()
         # Not by wait(), whose calls are counted.
         _, status = os.waitpid(process.pid, 0)
@@ -368,8 +368,8 @@ originals = {{name: getattr(subprocess.Popen, name) for name in ("wait", "__init
 for step in [patch_theirs, patch_ours] if sys.argv[1] == "below" else [patch_ours, patch_theirs]:
     step()
 
-seen, real = [], child_exit.until_exit
-child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]
+seen, real = [], child_exit.open_pidfd
+child_exit.open_pidfd = lambda *args: [seen.append(args), real(*args)][1]
 
 def calls():
     seen.clear(), counters.reset(), theirs.clear()
