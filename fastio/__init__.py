@@ -106,8 +106,8 @@ def patched(
 ) -> _GeneratorContextManager[Report]:
     """Return a context manager in which the patches are applied. It takes the same arguments as :func:`patch`.
 
-    At the end, the patches that it applied are taken back, and the earlier settings apply again. It is a decorator as
-    well: the patches are then applied while the function runs.
+    At the end, the patches that it applied are taken back, those that it switched off are applied again, and so are
+    the earlier settings. It is a decorator as well: the patches are then applied while the function runs.
     """
     from contextlib import contextmanager
 

@@ -130,13 +130,11 @@ def _apply_alone(
     settings = _resolve(arguments, options=options)
     chosen = _choose(named, settings)
     settings_before, options_before = config.in_force(), config.options()
-    wanted_before = {*_STATE.wanted}
+    wanted_before = dict(_STATE.wanted)
     traced = settings.enabled and settings.trace is not None
     if traced:
         # Before anything is changed: it may refuse.
-        _STATE.traced = True
-        if not config.only_reporting:
-            _instrumentation().begin(settings)
+        _begin_trace(settings)
 
     config.put_in_force(settings)
     config.put_options(options_before if options is None else options)
@@ -156,20 +154,39 @@ def _apply_alone(
         entries += _each(name, _apply_target)
 
     added = frozenset(chosen).difference(wanted_before)
-    undo = functools.partial(_take_back, added, settings_before, options_before)
+    undo = functools.partial(_take_back, added, disabled, wanted_before, settings_before, options_before)
     if strict and any(entry.left_alone for entry in entries):
         undo()
         return entries, settings, None
     return entries, settings, undo
 
 
-def _take_back(added: frozenset[str], settings: config.Settings | None, options: config.Options) -> None:
-    """Have everything as it was before a call."""
+def _take_back(
+    added: Collection[str],
+    disabled: Collection[str],
+    wanted: Mapping[str, bool],
+    settings: config.Settings | None,
+    options: config.Options,
+) -> None:
+    """Have everything as it was before a call.
+
+    :param added: what it has applied
+    :param disabled: what it has switched off
+    :param wanted: what was asked for before it
+    """
     _switch_off(added)
-    _end_trace()
     config.put_in_force(settings)
     config.put_options(options)
     _take_back_what_is_not_accepted()
+    for name, by_name in wanted.items():
+        # What was taken back since then stays so.
+        if name in disabled or name in _STATE.wanted:
+            _STATE.wanted[name] = by_name
+            if name in disabled:
+                _each(name, _apply_target)
+    _end_trace()
+    if settings is not None and _records():
+        _begin_trace(settings)
 
 
 def _take_back_what_is_not_accepted() -> None:
@@ -267,9 +284,20 @@ def _instrumentation() -> Any:
     return importlib.import_module(registry.TRACE)
 
 
+def _begin_trace(settings: config.Settings) -> None:
+    _STATE.traced = True
+    if not config.only_reporting:
+        _instrumentation().begin(settings)
+
+
+def _records() -> bool:
+    """Whether a patch that records a trace is wanted."""
+    return not _STATE.wanted.keys().isdisjoint(registry.TRACE_NAMES)
+
+
 def _end_trace() -> None:
     """Record no more if none of the patches that do is wanted."""
-    if _STATE.traced and _STATE.wanted.keys().isdisjoint(registry.TRACE_NAMES):
+    if _STATE.traced and not _records():
         _instrumentation().end()
 
 

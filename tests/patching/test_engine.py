@@ -251,16 +251,29 @@ def check_left_alone(relying: set[str], found_there: str, caplog: pytest.LogCapt
     assert attributes() == originals
 
 
-def test_strict_leaves_what_was_applied_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    fastio.patch(COMMUNICATE, strict=True, chunk_size="8KiB")
-    before = attributes()
-    original = subprocess.Popen._get_handles if MONKEY_PATCHED else subprocess.Popen._try_wait  # type: ignore[attr-defined]
-    monkeypatch.setattr(original, "__defaults__", (1,))
-    with pytest.raises(PatchError):
-        fastio.patch(strict=True, chunk_size="16KiB")
-    assert attributes() == before
-    assert in_effect() == {COMMUNICATE}
+@pytest.mark.parametrize("refused", [True, False], ids=["strict", "context"])
+@pytest.mark.parametrize("call", [{}, {"trace": "there"}, {"disabled": COMMUNICATE}])
+def test_what_a_call_has_changed_is_as_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, refused: bool, call: dict[str, Any]
+) -> None:
+    from fastio.trace import recorder
+
+    fastio.patch(COMMUNICATE, strict=True, chunk_size="8KiB", trace=str(tmp_path / "here"))
+    before, wanted = in_effect(), dict(state.STATE.wanted)
+    call = {**call, "chunk_size": "16KiB"}
+    if "trace" in call:
+        call["trace"] = str(tmp_path / "there")
+    if refused:
+        original = subprocess.Popen._get_handles if MONKEY_PATCHED else subprocess.Popen._try_wait  # type: ignore[attr-defined]
+        monkeypatch.setattr(original, "__defaults__", (1,))
+        with pytest.raises(PatchError):
+            fastio.patch(strict=True, **call)
+    else:
+        with fastio.patched(**call):
+            assert in_effect() != before
+    assert (in_effect(), state.STATE.wanted) == (before, wanted)
     assert fastio.settings().chunk_size == 8192
+    assert recorder.active is not None and recorder.active.directory == str(tmp_path / "here")
     assert round_trip() == 1
 
 
