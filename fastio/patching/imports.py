@@ -26,14 +26,26 @@ def when_imported(name: str, call: Callable[[Any], object]) -> None:
     if name in sys.modules and name not in _loading:
         call(sys.modules[name])
         return
-    _waiting.setdefault(name, []).append(call)
+    waiting = _waiting.setdefault(name, [])
+    waiting.append(call)
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
     # It may have asked the finders before.
     wait_for_another_thread(name)
     if name in sys.modules and name not in _loading:
-        for each in _waiting.pop(name, ()):
-            each(sys.modules[name])
+        # Another thread may have taken the list out before the call was in it.
+        _waiting.pop(name, None)
+        _call_each(waiting, sys.modules[name])
+
+
+def _call_each(waiting: list[Callable[[Any], object]], module: ModuleType) -> None:
+    """Call those in the list, each once, also where another thread does the same or adds to it."""
+    while waiting:
+        try:
+            call = waiting.pop(0)
+        except IndexError:
+            return
+        call(module)
 
 
 def wait_for_another_thread(name: str) -> None:
@@ -96,8 +108,7 @@ class _Loader(Proxy):
         try:
             self.__wrapped__.exec_module(module)
             _loading.discard(name)
-            for call in _waiting.pop(name, ()):
-                call(module)
+            _call_each(_waiting.pop(name, []), module)
         finally:
             _loading.discard(name)
             while _put_off and not _loading:

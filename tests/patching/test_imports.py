@@ -107,6 +107,24 @@ def test_another_thread_that_has_found_the_module_before(waiting: Callable[..., 
     assert waiting(ready + textwrap.dedent(THREAD) + textwrap.dedent(code)) == ["late 5", "None"]
 
 
+def test_another_thread_that_calls_meanwhile(waiting: Callable[..., list[str]]) -> None:
+    """It has imported the module, and taken the list of calls, before a call is in that."""
+    code = """
+        import threading
+        from fastio.patching import imports
+        class Waiting(dict):
+            def setdefault(self, *args):
+                found = super().setdefault(*args)
+                thread = threading.Thread(target=importlib.import_module, args=("made",))
+                thread.start()
+                thread.join()
+                return found
+        imports._waiting = Waiting(imports._waiting)
+        when_imported("made", lambda module: print("then", module.__name__))
+        """
+    assert waiting(code) == ["made 1", "then made"]
+
+
 def test_a_thread_that_a_forked_child_does_not_have(waiting: Callable[..., list[str]], tmp_path) -> None:
     """It is in the middle of the import for ever there."""
     (tmp_path / "late.py").write_text("value = 5\n")
