@@ -233,8 +233,10 @@ def offloading() -> Iterator[Gate]:
 
 
 @needs_eventlet
-@pytest.mark.parametrize("how", ["kill", "timeout"])
-def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Gate, how: str) -> None:
+@pytest.mark.parametrize("how", ["kill", "timeout", "hub"])
+def test_an_offloaded_call_ends_before_an_exception_comes_through(
+    offloading: Gate, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody closes or reuses what a thread is still working on; meanwhile others run."""
     import eventlet
 
@@ -251,6 +253,12 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Ga
             log.append(f"ended after {len(called)} calls")
 
     thread = eventlet.spawn(call)
+    if how == "hub":
+
+        def refuses(*_: Any) -> None:
+            raise OSError
+
+        monkeypatch.setattr(eventlet.hubs.get_hub(), "add", refuses)
     eventlet.sleep(0)
     if how == "kill":
         eventlet.spawn(thread.kill)
@@ -261,7 +269,7 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Ga
     while not log[-1].startswith("ended"):
         eventlet.sleep(0.001)
     assert log == ["others run"] * 20 + ["ended after 1 calls"]
-    with pytest.raises(eventlet.Timeout) if how == "timeout" else pytest.raises(eventlet.greenlet.GreenletExit):
+    with pytest.raises({"kill": eventlet.greenlet.GreenletExit, "timeout": eventlet.Timeout, "hub": OSError}[how]):
         result = thread.wait()
         raise result if isinstance(result, BaseException) else AssertionError(result)
 
