@@ -180,7 +180,7 @@ def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
 
 
 UNTOLD = """
-import ctypes, hashlib, os, sys
+import ctypes, hashlib, os, sys, time
 from fastio.concurrency import events, native
 from fastio.concurrency.threads import step
 from fastio.io import hashing
@@ -194,8 +194,12 @@ assert digest(BackgroundHash(hashlib.sha512(), hashing.pool)) == expected
 lock = native.module("_thread").allocate_lock()
 lock.acquire()
 halfway = BackgroundHash(hashlib.sha512(), hashing.pool)
+there = []
 for _ in range(hashing.pool.workers.most):
-    hashing.pool.workers.idlest().submit(step(lock.acquire), step(lock.release))
+    hashing.pool.workers.idlest().submit(step(there.append, 1), step(lock.acquire), step(lock.release))
+while len(there) < hashing.pool.workers.most:
+    # A thread that waits for the interpreter's lock while Python is not told of a fork hangs the child, in CPython.
+    time.sleep(0.001)
 halfway.update(data)
 before = len(hashing.pool.workers)
 child = ctypes.PyDLL(None).fork()
