@@ -139,16 +139,25 @@ class _File(paced.Fair):
         data = data if type(data) is bytes else bytes(data)
         # What the file's own buffer has comes first.
         file.flush()
+        try:
+            # Another greenlet may close the file before a thread writes, and its number be a stranger's then.
+            fd = os.dup(file.fileno())
+        except OSError:
+            self._fastio_pace.counts.fell_back(Reason.REFUSED)
+            return file.write(data)
         written = 0
-        while written < len(data):
-            call = libc.write(file.fileno(), data, written)
-            count = -1 if call is None else offload.run(*call)
-            if count <= 0:
-                self._fastio_pace.counts.fell_back(Reason.REFUSED)
-                # It succeeds now, or raises what upstream would have raised.
-                return written + file.write(data[written:])
-            written += count
-            self._fastio_pace.counts.moved(count)
+        try:
+            while written < len(data):
+                call = libc.write(fd, data, written)
+                count = -1 if call is None else offload.run(*call)
+                if count <= 0:
+                    self._fastio_pace.counts.fell_back(Reason.REFUSED)
+                    # It succeeds now, or raises what upstream would have raised.
+                    return written + file.write(data[written:])
+                written += count
+                self._fastio_pace.counts.moved(count)
+        finally:
+            os.close(fd)
         return written
 
 

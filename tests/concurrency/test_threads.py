@@ -1,6 +1,8 @@
 """Threads that run no Python: whatever a collection finds is not ended in them, and nothing is lost or left."""
 
 import _socket
+import os
+import pathlib
 import sys
 import types
 from collections import deque
@@ -276,6 +278,23 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(
     with pytest.raises({"kill": eventlet.greenlet.GreenletExit, "timeout": eventlet.Timeout, "hub": OSError}[how]):
         result = thread.wait()
         raise result if isinstance(result, BaseException) else AssertionError(result)
+
+
+@needs_eventlet
+def test_a_file_that_is_closed_before_a_thread_writes_to_it(offloading: Gate, tmp_path: pathlib.Path) -> None:
+    """Another file has its number by then."""
+    import eventlet
+
+    from fastio.io import image_files
+
+    data = bytes(image_files.SMALL + 1)
+    with open(tmp_path / "image", "wb", buffering=0) as file:
+        writing = eventlet.spawn(image_files.wrap(file).write, data)
+        eventlet.sleep(0)
+    with open(tmp_path / "other", "wb", buffering=0):
+        offloading.open()
+        assert writing.wait() == len(data)
+    assert [os.path.getsize(tmp_path / name) for name in ("image", "other")] == [len(data), 0]
 
 
 @needs_eventlet
