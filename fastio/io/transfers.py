@@ -24,6 +24,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable
+from posix import write as _write  # the service may monkey patch os at any time
 from typing import Any
 
 from fastio import counters
@@ -297,7 +298,7 @@ class FileTransfer(Transfer):
         except BlockingIOError as error:
             raise OSError(errno.EIO, error.strerror) from error
         try:
-            return os.write(self.connection, data) if data else 0
+            return _write(self.connection, data) if data else 0
         except BlockingIOError:
             return None
         except OSError as error:
@@ -305,7 +306,7 @@ class FileTransfer(Transfer):
             raise failure or error from None
 
     def _has_room(self, milliseconds: int = 0) -> bool:
-        poll = select.poll()
+        poll = native.module("select").poll()
         poll.register(self.connection, select.POLLOUT)
         return bool(poll.poll(milliseconds))
 
@@ -399,7 +400,7 @@ class ChunkTransfer(Transfer):
         while left and self._chunks:
             chunk = self._chunks[0]
             try:
-                sent = os.write(self.connection, chunk[self._position : self._position + left])
+                sent = _write(self.connection, chunk[self._position : self._position + left])
             except BlockingIOError:
                 counters.io.waits += 1
                 return False

@@ -19,7 +19,7 @@ import pytest
 from fastio.io import file_sending, transfers
 from fastio.io.transfers import ChunkTransfer, FileTransfer, Sender, Transfer
 from tests import fuse
-from tests.conftest import MONKEY_PATCHED
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.eventually import until
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="only natively")
@@ -636,3 +636,26 @@ def test_a_forked_child_ends_nothing_that_is_asked(reader: Callable[..., Reader]
     os.waitpid(child, 0)
     for each in (one, last):
         assert each.read() == DATA[5:]
+
+
+LATER = """
+import os, sys
+import eventlet
+from tests.io.test_transfers import DATA, Reader, Sender, is_full, until
+sender = Sender()
+stuck, other = Reader(), Reader()
+assert sender.begin()
+eventlet.monkey_patch()
+assert sender.take(stuck.transfer, 2, 1 << 30)
+until(lambda: is_full(stuck), "a full buffer")
+assert sender.take(other.transfer, 2, 1 << 30)
+other.sock.settimeout(20)
+print(other.read() == DATA)
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@needs_eventlet
+def test_a_service_that_monkey_patches_meanwhile(run_python: Any) -> None:
+    assert run_python(LATER, options=("-W", "ignore")).stdout == "True\n"
