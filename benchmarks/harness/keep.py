@@ -20,10 +20,6 @@ from fastio.arguments import Parser
 from fastio.tables import Table
 
 KEPT = ROOT / "doc" / "source" / "results"
-#: File -> the suites whose results it has; all others have a file of their own.
-FILES = {
-    "observability": ("trace",),
-}
 #: Figures of runs whose ends plots show, as they begin.
 PLOTTED = ("operations_per_second", "whole_p50_ms", "whole_p99_ms", "p99_ms_")
 #: Figures of a client's runs that sentences quote.
@@ -34,12 +30,6 @@ SAMPLES = 30
 TABLES_ONLY = ("never_slower", "validate")
 #: Parameters of rows that plots name.
 PARAMETERS = ("size", "workers", "reads")
-
-
-def file_of(suite: str) -> str:
-    """The name of the file that has the results of a suite."""
-    first = suite.split()[0]
-    return next((name for name, suites in FILES.items() if first in suites), first)
 
 
 def summary(result: Result, judged: Sequence[Table] | None = None) -> Summary:
@@ -149,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for path in chosen.results:
             result = results.read(path)
-            add(path.stem, summary(result), file_of(result.suite), chosen.into)
+            add(path.stem, summary(result), result.suite.split()[0], chosen.into)
     except (OSError, ResultError) as error:
         print(error, file=sys.stderr)
         return 2
