@@ -147,7 +147,8 @@ def faults(suite: Suite, patched: Run, alone: Alone, chance: set[str]) -> list[s
     if suite.at_most is not None and len(left) > suite.at_most:
         left = [test for test in left if not passes(alone(True, test))]
         if len(left) > suite.at_most:
-            found.append(f"{len(left)} tests do not pass when patched, at most {suite.at_most} may")
+            names = ", ".join(left)
+            found.append(f"{len(left)} tests do not pass when patched, at most {suite.at_most} may: {names}")
     return found + [
         f"{test} hangs when patched"
         for test in left

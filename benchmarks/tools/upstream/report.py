@@ -20,9 +20,9 @@ COUNTED = (
 
 
 def tables(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Those that have rows: a line for each test that differs, for each that does not pass, and for each run."""
+    """Those that have rows: a line for each test that differs, and for each run."""
     head = ["suite", "", "tests", *(heading for heading, _ in COUNTED), "seconds", "worse", "newly passing", "result"]
-    runs, differences, remaining = [], [], []
+    runs, differences = [], []
     for comparison in comparisons:
         name = comparison.suite.name
         if comparison.unavailable:
@@ -36,14 +36,9 @@ def tables(comparisons: Sequence[Comparison]) -> list[Table]:
             alone = (joined(each.stock_alone), joined(each.patched_alone))
             cells = [each.verdict, name, short(each.test), each.stock.outcome, each.patched.outcome]
             differences.append([*cells, *alone])
-        last = comparison.patched or comparison.stock
-        for test, outcome in last.tests.items() if last else ():
-            if outcome.outcome not in ("pass", "skip", "xfail"):
-                remaining.append([name, short(test), outcome.outcome, last_line(outcome)])
     made = [
         Table("Differences", ["verdict", "suite", "test", "stock", "patched", "alone, stock", "alone, patched"],
               differences),
-        Table("Not passing", ["suite", "test", "outcome", "says"], remaining),
         Table("Upstream suites, patched against stock", head, runs),
     ]  # fmt: skip
     return [table for table in made if table.rows]
