@@ -149,34 +149,28 @@ def test_a_server_that_does_not_answer(monkeypatch, tmp_path):
     assert processes_of(tmp_path) == []
 
 
+SLEEP = ["/bin/sh", "-c", "exec sleep 1000"]
+
+
 @pytest.mark.parametrize(
-    ("method", "command", "message"),
+    ("method", "command", "error", "message"),
     [
-        ("spawn", ["/no/such/program"], "/no/such/program cannot be run"),
-        ("run", ["/bin/sh", "-c", "echo because >&2; exit 4"], "(?s)exit status 4.*because"),
+        ("spawn", ["/no/such/program"], BackendError, "/no/such/program cannot be run"),
+        ("run", ["/bin/sh", "-c", "echo because >&2; exit 4"], BackendError, "(?s)exit status 4.*because"),
+        ("spawn", SLEEP, KeyboardInterrupt, "by the user"),
     ],
 )
-def test_a_start_that_fails_leaves_nothing(tmp_path, method, command, message):
-    class Failing(Shell):
-        def launch(self) -> None:
-            getattr(self, method)(*(["name"] if method == "spawn" else []), command)
-
-    with pytest.raises(BackendError, match=message):
-        Failing(tmp_path).start()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_interrupted_start_leaves_nothing(tmp_path):
+def test_a_start_that_fails_or_is_interrupted_leaves_nothing(tmp_path, method, command, error, message):
     started = []
 
-    class Interrupted(Shell):
+    class Failing(Shell):
         def launch(self) -> None:
-            started.append(self.spawn("shell", ["/bin/sh", "-c", "exec sleep 1000"]))
-            raise KeyboardInterrupt
+            started.append(getattr(self, method)(*(["name"] if method == "spawn" else []), command))
+            raise KeyboardInterrupt("by the user")
 
-    with pytest.raises(KeyboardInterrupt):
-        Interrupted(tmp_path).start()
-    assert not alive(started[0])
+    with pytest.raises(error, match=message):
+        Failing(tmp_path).start()
+    assert not any(map(alive, started))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -49,17 +49,6 @@ def credentials(password="testing", user="tester", project="test"):
     return {"auth": {"identity": identity, "scope": {"project": {"name": project}}}}
 
 
-def test_a_token_of_keystone(access):
-    status, headers, body = login(access, credentials())
-
-    assert status == 201
-    assert headers["X-Subject-Token"]
-    assert body["token"]["project"]["name"] == "test"
-    (service,) = body["token"]["catalog"]
-    assert service["type"] == "object-store"
-    assert {each["interface"] for each in service["endpoints"]} == {"public", "internal", "admin"}
-
-
 @pytest.mark.parametrize(
     "wrong", [credentials(password="guess"), credentials(user="nobody"), credentials(project="other")]
 )
