@@ -116,7 +116,8 @@ class Soak:
         def client(seed: int) -> None:
             chance = random.Random(seed)
             while not over.is_set():
-                self.do(*chance.choices([*self.operations], [*self.operations.values()]), chance)
+                (operation,) = chance.choices([*self.operations], [*self.operations.values()])
+                self.do(operation, chance)
 
         with ThreadPoolExecutor(CLIENTS) as pool:
             clients = [pool.submit(client, self._random.randrange(1 << 30)) for _ in range(CLIENTS)]
@@ -230,11 +231,17 @@ class Soak:
         image = self._apis[0].create()
         size = chance.randrange(LARGEST)
         self._apis[0].abort_upload(image, bytes(size), size + chance.randrange(1, MIB))
-        # On a busy machine the service may begin to save it later: the last look counts.
-        seen = [""]
-        self._eventually(lambda: seen.append(self._apis[0].show(image)["status"]) or seen[-1] != "saving")
-        if seen[-1] != "queued":
-            raise ContentError(f"an upload that was reset is {seen[-1]} {PATIENCE:g} s later")
+        seen = ""
+
+        def settled() -> bool:
+            # One look: on a busy machine the service may begin to save it between two.
+            nonlocal seen
+            seen = self._apis[0].show(image)["status"]
+            return seen != "saving"
+
+        self._eventually(settled)
+        if seen != "queued":
+            raise ContentError(f"an upload that was reset is {seen} {PATIENCE:g} s later")
         self._apis[0].delete(image)
 
     def delete(self, chance: random.Random) -> None:

@@ -306,10 +306,10 @@ CAUGHT, MORE_CAUGHT = ({"error": "TimeoutExpired", "caught": each, "output": Non
 def test_a_rule_explains_only_what_its_fix_is_for(
     made: programs.Program, stock: Any, patched: Any, without: str, rule: str | None
 ) -> None:
-    seen = [outcome({"value": None}, each) for each in (stock, patched)]
-    found = compare.difference(made, *seen)
+    before, after = (outcome({"value": None}, each) for each in (stock, patched))
+    found = compare.difference(made, before, after)
     assert found is not None
-    assert rules.explained(rules.Case(made, found, *seen, {}, frozenset(rules.RULES) - {without})) == rule
+    assert rules.explained(rules.Case(made, found, before, after, {}, frozenset(rules.RULES) - {without})) == rule
 
 
 def test_every_rule_is_named_after_a_fix() -> None:
