@@ -8,6 +8,7 @@ import mmap
 import os
 import pathlib
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,90 +21,57 @@ import fastio
 from fastio import counters
 from fastio.concurrency.budget import Budget
 from fastio.concurrency.pace import SHARE
-from fastio.config import parse_size
 from fastio.io import image_files, libc
 from fastio.io.image_files import SMALL
 from fastio.patches.glance_store import _stores, store_filesystem
 from tests import fuse
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.conftest import needs_eventlet
 from tests.glance.faults import small_file_system
 from tests.stores.images import KIB, MIB, ImageFile, Ticker
 
 CHUNK = 16 * KIB
 #: What a file gathers before it writes. It is 128 KiB by default from Python 3.14 on.
 BUFFER = 8 * KIB
-NAMES = ("store_filesystem", "image_fairness")
-
-
-class Files:
-    """``open()`` whose files note what they read and write at a time, and can fail."""
-
-    def __init__(self) -> None:
-        self.read: list[int] = []
-        self.written: list[int] = []
-        self.error: tuple[int, OSError] | None = None
-
-    def open(self, path: str, mode: str = "r", *rest: Any) -> Any:
-        files = self
-
-        class Raw(io.FileIO):
-            def readinto(self, buffer: Any) -> Any:
-                count = super().readinto(buffer)
-                files.read.append(count or 0)
-                return count
-
-            def write(self, data: Any) -> Any:
-                if files.error is not None and len(files.written) >= files.error[0]:
-                    raise files.error[1]
-                files.written.append(len(data))
-                return super().write(data)
-
-        raw = Raw(path, mode.replace("b", ""))
-        return io.BufferedWriter(raw, BUFFER) if "w" in mode else io.BufferedReader(raw, BUFFER)
+NAMES = ("store_filesystem", "image_fairness", "image_hashing")
 
 
 @pytest.fixture
-def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, OSError], None]:
+    """``fail(after, error)``: the files that the driver opens from now on fail after so many writes."""
     from glance_store._drivers import filesystem
 
-    found = Files()
-    monkeypatch.setattr(filesystem, "open", found.open, raising=False)
-    return found
+    def fail(after: int, error: OSError) -> None:
+        left = [None] * after
+
+        class Raw(io.FileIO):
+            def write(self, data: Any) -> Any:
+                if not left:
+                    raise error
+                left.pop()
+                return super().write(data)
+
+        monkeypatch.setattr(
+            filesystem, "open", lambda path, mode: io.BufferedWriter(Raw(path, mode), BUFFER), raising=False
+        )
+
+    return fail
 
 
 def path_of(url: str) -> pathlib.Path:
     return pathlib.Path(url.removeprefix("file://"))
 
 
-@pytest.mark.parametrize("chunk", [None, "4KiB", "64KiB", "1MiB", "3MiB"])
-def test_chunks_at_the_file(filesystem_store: Any, files: Files, chunk: str | None) -> None:
-    size = store_filesystem.CHUNK if chunk is None else parse_size(chunk)
-    data = os.urandom(min(4 * size + 1000, 8 * MIB))
-    expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
-    sizes: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"filesystem": chunk}}
-    with fastio.patched(NAMES, strict=True, **sizes):
-        source = ImageFile(data)
-        url = filesystem_store.add(source, size=len(data)).url
-        assert set(source.asked) == {size}
-        assert [len(chunk) for chunk in filesystem_store.get(url)[0]] == expected
-    assert sum(files.read) == len(data)
-    assert path_of(url).read_bytes() == data
-    if size > BUFFER and not MONKEY_PATCHED:
-        # Of smaller ones, as the last one is, the file object gathers some. A thread goes past it.
-        assert files.written[: len(expected) - 1] == expected[:-1]
-        assert [count for count in files.read if count >= size] == expected[:-1]
-
-
 @pytest.mark.parametrize("after", [0, 1, 3])
 @pytest.mark.parametrize("code", ["ENOSPC", "EFBIG", "EACCES", "EIO"])
-def test_errors_of_the_file_system(filesystem_store: Any, files: Files, code: str, after: int) -> None:
+def test_errors_of_the_file_system(
+    filesystem_store: Any, fail: Callable[[int, OSError], None], code: str, after: int
+) -> None:
     """The exception and whether the partial file goes are upstream's, chunk for chunk."""
     partial = pathlib.Path(filesystem_store.driver.datadir, "partial")
     data = os.urandom(5 * CHUNK)
 
     def failing() -> Any:
-        files.written.clear()
-        files.error = (after, OSError(getattr(errno, code), os.strerror(getattr(errno, code))))
+        fail(after, OSError(getattr(errno, code), os.strerror(getattr(errno, code))))
         with pytest.raises(Exception) as caught:  # noqa: B017 - whatever upstream raises
             filesystem_store.add(data, image_id="partial")
         left = partial.exists()
