@@ -1,7 +1,6 @@
 """``store_s3``: chunks of the s3 driver, as the server and the image file see them; and otherwise as stock."""
 
 import functools
-import io
 import os
 import threading
 import time
@@ -240,74 +239,6 @@ def test_a_multipart_upload_reads_no_further_than_it_can_send(in_parts: Any, wir
         upload.join(60)
     assert added[0].size == len(DATA)
     assert in_parts.read(added[0].url) == DATA
-
-
-# The reader by itself.
-
-
-def upload(file: Any, part: int, chunk: int, submitted: Callable[[bytes], None]) -> None:
-    """How upstream puts parts together."""
-    chunks, buffered = iter(lambda: file.read(chunk), b""), b""
-    while True:
-        if len(buffered) >= part:
-            submitted(buffered[:part])
-            buffered = buffered[part:]
-            continue
-        more = next(chunks, None)
-        if more is None:
-            break
-        buffered += more
-    if buffered:
-        submitted(buffered)
-
-
-class Source:
-    """An image of which each read gives as much as is asked for, or the next of ``shorts`` if that is less."""
-
-    def __init__(self, data: bytes, shorts: list[int]) -> None:
-        self._file = io.BytesIO(data)
-        self._shorts = shorts
-        self.asked: list[int] = []
-        self.ends = 0
-
-    def read(self, size: int) -> bytes:
-        assert size > 0
-        self.asked.append(size)
-        shorts = self._shorts
-        data = self._file.read(min(size, shorts[len(self.asked) % len(shorts)]) if shorts else size)
-        self.ends += not data
-        return data
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-
-@hypothesis.settings(deadline=None)
-@hypothesis.given(
-    data=st.binary(max_size=300),
-    part=st.integers(1, 64),
-    chunk=st.integers(1, 64),
-    most=st.integers(1, 80),
-    shorts=st.one_of(st.just([]), st.lists(st.integers(1, 70), min_size=1, max_size=20)),
-)
-def test_parts_of_a_file(data: bytes, part: int, chunk: int, most: int, shorts: list[int]) -> None:
-    chunk = min(chunk, part)
-    stock, ours = Source(data, shorts), Source(data, shorts)
-    begun: list[int] = []
-    stock_parts: list[Any] = []
-    our_parts: list[Any] = []
-    upload(stock, part, chunk, lambda sent: stock_parts.append((sent, stock.tell())))
-    reader = PartReader(ours, part, most, lambda: begun.append(len(our_parts)))
-    upload(reader, part, chunk, lambda sent: our_parts.append((sent, ours.tell())))
-    assert [sent for sent, _ in our_parts] == [sent for sent, _ in stock_parts]
-    if not shorts:
-        # Read exactly as far as by stock when a part is sent.
-        assert our_parts == stock_parts
-    assert max(ours.asked) <= min(most, part + chunk)
-    # Once for each part, before it, and perhaps once for the end.
-    assert begun in ([*range(len(our_parts))], [*range(len(our_parts) + 1)])
-    # As upstream does: not read again after its end.
-    assert ours.ends == stock.ends == 1
 
 
 def test_a_part_that_comes_at_once_is_not_copied() -> None:
