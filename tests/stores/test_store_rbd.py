@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ pytest.importorskip("glance_store")
 import fastio
 from fastio.io import sparse
 from fastio.patches.glance_store import store_rbd
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.stores.images import KIB, MIB, ImageFile, Ticker
+from tests.conftest import MONKEY_PATCHED
+from tests.outcome import outcome
+from tests.stores.images import KIB, MIB, ImageFile
 
 NAMES = ("store_rbd", "image_fairness")
 
@@ -31,32 +33,22 @@ class Audited:
         self.calls: list[tuple[Any, ...]] = []
         #: stands for librbd's own ``write`` where it is given
         self.write: Callable[..., Any] | None = None
-        calls = self.calls
-        audited = self
+        noted = ("read", "aio_read", "write", "aio_write", "resize")
+        self.Image = type("Image", (library.Image,), {name: self._noting(name) for name in noted})
 
-        class Image(library.Image):  # type: ignore[misc]
-            def read(self, offset: int, length: int, *flags: Any) -> Any:
-                calls.append(("read", offset, length))
-                return super().read(offset, length, *flags)
+    def _noting(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._library.Image, name)
 
-            def aio_read(self, offset: int, length: int, done: Any, *flags: Any) -> Any:
-                calls.append(("aio_read", offset, length))
-                return super().aio_read(offset, length, done, *flags)
+        def method(image: Any, first: Any, *rest: Any) -> Any:
+            if name == "resize":
+                self.calls.append((name, first))
+            else:
+                self.calls.append((name, *((rest[0], len(first)) if name.endswith("write") else (first, rest[0]))))
+            if name == "write" and self.write is not None:
+                return self.write(first, *rest)
+            return call(image, first, *rest)
 
-            def write(self, data: bytes, offset: int, *flags: Any) -> Any:
-                calls.append(("write", offset, len(data)))
-                write = audited.write or super().write
-                return write(data, offset, *flags)
-
-            def aio_write(self, data: bytes, offset: int, done: Any, *flags: Any) -> Any:
-                calls.append(("aio_write", offset, len(data)))
-                return super().aio_write(data, offset, done, *flags)
-
-            def resize(self, size: int, *rest: Any) -> Any:
-                calls.append(("resize", size))
-                return super().resize(size, *rest)
-
-        self.Image = Image
+        return method
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._library, name)
@@ -223,36 +215,6 @@ def test_a_consumer_that_stops(ceph_store: Any, audited: Audited, taken: int) ->
         assert ceph_store.read(url) == data
 
 
-@needs_eventlet
-def test_the_hub_is_free(ceph_store: Any) -> None:
-    """While data moves others have turns, where upstream leaves none; what librbd does else holds the hub as there.
-
-    Where a cluster has written a chunk before the next one is hashed nobody waits for it, and the pace gives the turns.
-    """
-    data = os.urandom(4 * MIB)
-
-    def turns(call: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
-        with Ticker() as ticker:
-            result = call(*arguments)
-        return ticker.ticks, result
-
-    def consume(url: str) -> bytes:
-        return b"".join(ceph_store.get(url)[0])
-
-    for stock in (True, False):
-        names = () if stock else ("store_rbd", "image_fairness")
-        with fastio.patched(names, strict=True, store_chunk_sizes={"rbd": "1MiB"}):
-            added, result = turns(ceph_store.add, data)
-            read, found = turns(consume, result.url)
-            sized, _ = turns(ceph_store.size, result.url)
-            deleted, _ = turns(ceph_store.delete, result.url)
-        assert found == data
-        if stock:
-            assert added == read == sized == deleted == 0
-        else:
-            assert min(added, read) > 0
-
-
 # --- The images that read ahead and write behind, without Ceph
 
 
@@ -356,36 +318,33 @@ def in_chunks(size: int, chunk: int) -> Iterator[tuple[int, int]]:
         yield offset, min(chunk, size - offset)
 
 
-@given(data=st.binary(max_size=300), chunk=st.integers(1, 60), failing=st.sets(st.integers(0, 300), max_size=4))
-def test_read_ahead(data: bytes, chunk: int, failing: set[int]) -> None:
-    image = Image(data)
-    image.failing = {offset for offset in failing if offset % chunk == 0}
+OFFSETS = st.sets(st.integers(0, 250), max_size=8)
+
+
+@given(
+    size=st.integers(0, 250),
+    # Each goes on where the one before has ended, or begins elsewhere.
+    runs=st.lists(
+        st.tuples(st.none() | st.integers(0, 250), st.integers(1, 25), st.integers(1, 12)), min_size=1, max_size=6
+    ),
+    failing=OFFSETS,
+    broken=OFFSETS,
+)
+def test_read_ahead(size: int, runs: list[tuple[int | None, int, int]], failing: set[int], broken: set[int]) -> None:
+    """In any order, also beyond the end, it is what ``read`` gives, and an error comes at its own call."""
+    data = bytes(range(size))
+    image, plain = Image(data), Image(data)
+    image.failing = failing | broken
+    image.broken = plain.broken = broken
     with store_rbd.ReadAhead(image) as ahead:
-        assert b"".join(ahead.read(*part) for part in in_chunks(len(data), chunk)) == data
+        at = 0
+        for begin, length, count in runs:
+            at = at if begin is None else begin
+            for _ in range(count):
+                assert outcome(partial(ahead.read, at, length)) == outcome(partial(plain.read, at, length))
+                at += length
     assert image.closed
     assert image.most <= store_rbd.AHEAD + 1
-
-
-@given(data=st.binary(max_size=200), reads=st.lists(st.tuples(st.integers(0, 250), st.integers(1, 70)), max_size=12))
-def test_read_ahead_anywhere(data: bytes, reads: list[tuple[int, int]]) -> None:
-    """In any order, also beyond the end, it is what ``read`` gives."""
-    with store_rbd.ReadAhead(Image(data)) as ahead:
-        position = 0
-        for offset, length in reads:
-            assert ahead.read(offset, length) == data[offset : offset + length]
-            position = offset + length
-            assert ahead.read(position, length) == data[position : position + length]
-
-
-def test_read_errors_come_at_their_own_call() -> None:
-    image = Image(bytes(100))
-    image.failing = image.broken = {40}
-    with store_rbd.ReadAhead(image) as ahead:
-        for offset in (0, 10, 20, 30):
-            assert ahead.read(offset, 10) == bytes(10)
-        with pytest.raises(OSError, match="read at 40"):
-            ahead.read(40, 10)
-        assert ahead.read(50, 10) == bytes(10)
 
 
 @given(data=st.binary(max_size=300), chunk=st.integers(1, 60), failing=st.sets(st.integers(0, 300), max_size=4))
@@ -448,8 +407,8 @@ def test_a_driver_that_retries_a_failed_write_loses_nothing(broken: int, failure
                 return call(*arguments)
         return call(*arguments)
 
-    outcome = pytest.raises(OSError, match="no space") if failures > 3 else contextlib.nullcontext()
-    with outcome, store_rbd.WriteBehind(image) as behind:
+    ends = pytest.raises(OSError, match="no space") if failures > 3 else contextlib.nullcontext()
+    with ends, store_rbd.WriteBehind(image) as behind:
         for offset in range(0, 100, 10):
             retrying(behind.write, b"%02d" % offset * 5, offset)
         retrying(lambda: behind.create_snap("snap"))
