@@ -52,7 +52,7 @@ def _read_into(stream: Any) -> int:
 
 
 def _write(stream: Any) -> int:
-    return stream.write(data(1, 3 * MIB))
+    return int(stream.write(data(1, 3 * MIB)))
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,15 @@ def test_what_others_change_meanwhile_is_seen(sp: ModuleType, is_green: bool, ga
     as_upstream(go)
 
 
-@pytest.mark.parametrize("timeout", [None, NEVER, 0.001, 1e10, float("inf"), threading.TIMEOUT_MAX, 2_000_000])
-@pytest.mark.parametrize("end, returncode", [("exit:0", 0), ("exit:255", 255), ("kill:9", -9), ("kill:15", -15)])
+@pytest.mark.parametrize(
+    ("end", "returncode", "timeout"),
+    [
+        *(("exit:0", 0, timeout) for timeout in (None, NEVER, 0.001, 1e10)),
+        *(("exit:255", 255, timeout) for timeout in (None, 0.001, float("inf"))),
+        *(("kill:9", -9, timeout) for timeout in (None, NEVER, threading.TIMEOUT_MAX)),
+        *(("kill:15", -15, timeout) for timeout in (NEVER, 0.001, 2_000_000)),
+    ],
+)
 def test_every_end(patched: Any, sp: ModuleType, end: str, returncode: int, timeout: float | None) -> None:
     popen = sp.Popen(command(end))
     if timeout == 0.001:
