@@ -8,6 +8,7 @@ import fcntl
 import functools
 import io
 import itertools
+import operator
 import os
 import pathlib
 import pickle
@@ -331,11 +332,11 @@ def test_closed_and_recycled_while_it_waits(pipe: Any, hub: Any, how: str) -> No
 
 #: What is done with a pipe, closed or not.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
-    **{name: lambda f, name=name: getattr(f, name) for name in ("mode", "closed", "unknown")},
-    **{name: lambda f, name=name: getattr(f, name)() for name in (
+    **{name: operator.attrgetter(name) for name in ("mode", "closed", "unknown")},
+    **{name: operator.methodcaller(name) for name in (
         "tell", "seekable", "readable", "writable", "isatty", "fileno", "flush", "close", "readline", "__enter__",
     )},
-    **{f"read({size!r})": lambda f, size=size: f.read(size) for size in (1, -1, -2, 0, None, "1")},
+    **{f"read({size!r})": operator.methodcaller("read", size) for size in (1, -1, -2, 0, None, "1")},
     "seek": lambda f: f.seek(0),
     "truncate": lambda f: f.truncate(0),
     "pickle": lambda f: type(pickle.dumps(f)),
@@ -350,7 +351,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "peek": lambda f: f.peek(2),
     # What a buffer had would be written by the pipe's close, whose reader is closed by then: upstream would spin.
     "write": lambda f: (f.write(b"x"), f.flush()),
-    "detach": lambda f: f.detach(),
+    "detach": operator.methodcaller("detach"),
 }  # fmt: skip
 #: What upstream, monkey patched, does without end with a reader and a writer that are open.
 ENDLESS = (("write", "read(-1)", "readline", "iteration"), ("read(", "read1", "readinto", "readline", "peek", "iter"))
