@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .errors import UnusedError, ValidateError
+from .errors import ValidateError
 
 #: What a hook of git's has set would decide on the repository.
 _VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
@@ -33,7 +33,7 @@ def said(done: subprocess.CompletedProcess[bytes]) -> str:
 
 def apply(
     diff: Path, tree: Path, parts: Sequence[str], name: str, without: Sequence[str] = (), called: str = ""
-) -> list[str]:
+) -> None:
     """Apply to ``tree`` what ``diff`` changes in these ``parts`` of it, the directories that matter.
 
     A change upstream also touches news, documentation and CI, which a release may not have, or not in that state.
@@ -41,7 +41,6 @@ def apply(
     :param name: of the tree, for messages
     :param without: patterns of paths in the parts that are left out as well
     :param called: how messages call the diff, if not by its file
-    :returns: the paths in the parts that the diff changes
     :raises ValidateError: if it does not apply, or changes nothing in the parts
     """
     called = called or str(diff)
@@ -52,7 +51,7 @@ def apply(
     inside = {strip: [path for path in found if path.partition("/")[0] in parts] for strip, found in paths.items()}
     strip = next((strip for strip, found in inside.items() if found), None)
     if strip is None:
-        raise UnusedError(
+        raise ValidateError(
             f"{called} changes nothing of {name} that is used: it changes {', '.join(next(iter(paths.values())))}, "
             f"and looked at are {', '.join(part + '/' for part in parts)}"
         )
@@ -61,7 +60,6 @@ def apply(
     applied = _apply(tree, f"-p{strip}", "--whitespace=nowarn", *chosen, str(diff.resolve()))
     if applied.returncode:
         raise ValidateError(f"{called} does not apply to {name}:\n{said(applied)}")
-    return inside[strip]
 
 
 def _paths(numstat: bytes) -> list[str]:

@@ -28,7 +28,7 @@ from benchmarks.tools.upstream.runner import clean_environment
 
 from . import diffs
 from .candidates import Candidate
-from .errors import UnusedError, ValidateError
+from .errors import ValidateError
 from .projects import Project, at_release
 
 STOCK, CANDIDATE, FASTIO = "stock", "candidate", "fastio"
@@ -147,13 +147,8 @@ class Builder:
         shutil.copytree(before, after, symlinks=True)
         name = f"{self._project.name} {stock.version}"
         parts = [part for part in (self._project.package, self._project.tests) if part]
-        paths = diffs.apply(candidate.path, after, parts, name, called=candidate.text)
+        diffs.apply(candidate.path, after, parts, name, called=candidate.text)
         files = diffs.changed(before, after, self._project.package)
-        if not files:
-            raise UnusedError(
-                f"{candidate.text} changes nothing that {name} installs, only {', '.join(paths)}: "
-                "there is nothing to run"
-            )
         diffs.overlay(files, before, after, made.site_packages)
         self._compile([made.site_packages / name for name in files])
 
@@ -169,8 +164,6 @@ class Builder:
         without, called = ("Lib/test/*",), candidate.text
         diffs.apply(candidate.path, after, ["Lib"], f"Python {stock.version}", without=without, called=called)
         changed = diffs.changed(before, after, "Lib")
-        if not changed:
-            raise UnusedError(f"{called} changes no module of Lib/, so there is nothing to run")
         diffs.check_no_links(changed, after)
         directory = made.site_packages / self._project.package
         directory.mkdir()

@@ -3,7 +3,3 @@
 
 class ValidateError(Exception):
     """The validation cannot be made as it was asked for; the message says why and what is allowed."""
-
-
-class UnusedError(ValidateError):
-    """The candidate changes nothing that anything would run."""

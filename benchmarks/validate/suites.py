@@ -2,25 +2,22 @@
 
 import contextlib
 import dataclasses
-import json
-import os
-import signal
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory
+from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.upstream.compare import Comparison, Difference
-from benchmarks.tools.upstream.runner import Launcher, Runner, clean_environment
+from benchmarks.tools.upstream.runner import Runner, SuiteError
 from benchmarks.tools.upstream.sides import Side
 from benchmarks.tools.upstream.sources import data_of, linked
 from benchmarks.tools.upstream.suites import CPYTHON, GREEN, NATIVE, SUITES, Suite, tests_of
 
 from .candidates import Candidate
 from .environments import CANDIDATE, Variant
-from .errors import UnusedError
+from .errors import ValidateError
 from .projects import Project
 from .sandbox import Isolation
 
@@ -61,45 +58,6 @@ UNPATCHED = {
         ),
     )
 }
-
-
-#: Seconds for importing all that is used.
-USED_LIMIT = 120
-
-#: Characters of what it tells.
-MOST_TOLD = 16 << 20
-
-#: Runs in the candidate's environment: imports what the suites import, and tells the files. The hook knows those that
-#: cannot be imported, too: a module that the candidate has broken is used as well.
-_PROBE = """\
-import importlib, json, sys
-job = json.load(open(sys.argv[1]))
-found = set()
-def note(event, arguments):
-    if event == "exec":
-        found.add(arguments[0].co_filename)
-    elif event == "compile":
-        found.add(arguments[1])
-sys.addaudithook(note)
-sys.path[:0] = job["path"]
-for name in [job["prelude"], *job["modules"]]:
-    try:
-        if name == "monkey_patch":
-            importlib.import_module("eventlet").monkey_patch()
-        else:
-            importlib.import_module(name)
-    except BaseException:
-        pass
-found |= {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-with open(sys.argv[2], "w") as file:
-    json.dump([each for each in found if isinstance(each, str)], file)
-"""
-
-#: What the workloads of the benchmarks import beside what the suites do.
-_WORKLOADS = (
-    "eventlet.wsgi", "oslo_concurrency.processutils", "glance_store.multi_backend", "glance.common.wsgi_app",
-    "glance.api.v2.router", "glance.api.middleware.context", "glance.api.middleware.version_negotiation",
-)  # fmt: skip
 
 
 def known(name: str) -> Suite:
@@ -208,56 +166,20 @@ def side(variant: Variant, limit: float, match: str, isolation: Isolation) -> Si
     return Side(variant.name, variant.patched, lambda name: suite_for(name, variant), lambda suite: runner, missing)
 
 
-def check_used(project: Project, candidate: Candidate, variant: Variant, launcher: Launcher) -> None:
-    """Check that a diff changes what at least one suite or benchmark of the project imports.
+def check_used(project: Project, candidate: Candidate, variant: Variant, side: Side) -> None:
+    """Check that a diff changes what at least one suite of the project imports.
 
-    :param launcher: runs what imports it
-    :raises UnusedError: that names what it changes, if it does not
+    :raises ValidateError: that names what it changes, if it does not
     """
+    changed = {str(variant.environment.site_packages / name) for name in variant.changed}
     if candidate.kind != "diff":
         return
-    imported: set[str] = set()
     for name in project.suites:
-        imported |= _imported(name, variant, launcher)
-        if imported.intersection(variant.changed):
-            return
-    raise UnusedError(
-        f"{candidate.text} changes nothing that is used: no suite and no benchmark for {project.name} imports "
-        f"{', '.join(variant.changed)}"
+        # One that cannot be run says so later.
+        with contextlib.suppress(SuiteError, Unavailable):
+            if changed.intersection(side.run(name, only=()).files):
+                return
+    raise ValidateError(
+        f"{candidate.text} changes nothing that is used: no suite for {project.name} imports "
+        f"{', '.join(variant.changed) or 'what it changes'}"
     )
-
-
-def _imported(name: str, variant: Variant, launcher: Launcher) -> set[str]:
-    """The files of site-packages that a suite's modules and the workloads load, relative to it."""
-    suite = suite_for(name, variant)
-    directory = suite.find()
-    job = {
-        "path": [str(directory)] if directory else [],
-        "prelude": suite.prelude,
-        "modules": [*suite.modules, *_WORKLOADS],
-    }
-    with tempfile.TemporaryDirectory(prefix="validate-", ignore_cleanup_errors=True) as scratch:
-        probe, told, found = (Path(scratch, each) for each in ("probe.py", "job.json", "found.json"))
-        probe.write_text(_PROBE)
-        told.write_text(json.dumps(job))
-        found.touch()
-        own = Path(scratch, "own")
-        own.mkdir()
-        process = launcher.start(
-            [str(variant.environment.python), *map(str, (probe, told, found))], own,
-            {**clean_environment(), "TMPDIR": str(own), **suite.env},
-            readable=[probe, told, *([directory] if directory else [])], writable=[found, own],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            process.wait(USED_LIMIT)
-            with open(found, encoding="utf-8") as file:
-                files = json.loads(file.read(MOST_TOLD))
-        except (subprocess.TimeoutExpired, ValueError):
-            return set()
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    site_packages = variant.environment.site_packages
-    return {str(Path(each).relative_to(site_packages)) for each in files if Path(each).is_relative_to(site_packages)}

@@ -11,7 +11,7 @@ from benchmarks.harness.engine import Options
 from benchmarks.harness.page import Plot
 from benchmarks.tools import pythons
 from benchmarks.tools.pythons import Python
-from benchmarks.tools.upstream.sides import Sides
+from benchmarks.tools.upstream.sides import Side, Sides
 from benchmarks.tools.upstream.terminal import Screen
 
 from . import candidates, junit, measurements, measuring, projects, report, sandbox, suites, tables
@@ -60,7 +60,7 @@ class Validation:
             self._project, self._candidate, self._given, machine.describe(), started.isoformat(timespec="seconds"),
             self._isolation, self._python, variants,
         )  # fmt: skip
-        sides = [suites.side(each, options.limit, options.match, self._isolation) for each in variants]
+        sides = [self._side(each, options.match) for each in variants]
         compared = Sides(self._screen, options.jobs, most=MOST_CONFIRMED)
         outcome.suites = list(map(Compared, compared.compare(self._suites, sides[0], sides[1:], not options.match)))
         if self._cases:
@@ -84,11 +84,14 @@ class Validation:
         found = [stock]
         if candidate is not None:
             made = builder.candidate(stock, candidate)
-            check_used(self._project, candidate, made, self._isolation.launcher(made))
+            check_used(self._project, candidate, made, self._side(made))
             found.append(made)
         if not options.no_fastio:
             found.append(builder.fastio(stock))
         return found
+
+    def _side(self, variant: Variant, match: str = "") -> Side:
+        return suites.side(variant, self._options.limit, match, self._isolation)
 
     def _write(self, outcome: Outcome, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)

@@ -278,8 +278,9 @@ LOADED, START, END = ["loaded", ["a", "b"]], ["start", "a"], ["end", "a", "pass"
         [["loaded", ["a\n::stop-commands::x"]]], [LOADED, ["end", None, *END[2:]]], [LOADED, END, END],
         [LOADED, START, ["end", "b", *END[2:]]], [LOADED, ["end", "a", "great", *END[3:]]],
         [LOADED, [*END[:-1], {"wait": "many"}]],
-        [LOADED, ["finish", None]], [LOADED, START, END, ["end", "b", *END[2:]], ["finish", []]], [LOADED, LOADED],
-        [LOADED, END, ["end", "b", *END[2:]], ["finish", None], ["finish", None]],
+        [LOADED, ["finish", None, []]], [LOADED, START, END, ["end", "b", *END[2:]], ["finish", [], []]],
+        [LOADED, LOADED],
+        [LOADED, END, ["end", "b", *END[2:]], ["finish", None, []], ["finish", None, []]],
     ],
     ids=str,
 )  # fmt: skip

@@ -70,6 +70,8 @@ class Run:
     #: calls that the suite's patches took in all workers, up to the last test that ended
     taken: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
+    #: what a run of no tests has imported
+    files: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
         return dict(Counter(test.outcome for test in self.tests.values()))
@@ -291,8 +293,8 @@ class _Events:
                 self.running = ""
                 self.run.tests[test] = Outcome(outcome, seconds, detail)
                 self.taken = taken
-            case ["finish", dict() | None as status] if self.chosen is not None and not left:
-                self.run.status, self.finished = status, True
+            case ["finish", dict() | None as status, [*files]] if self.chosen is not None and not left:
+                self.run.status, self.run.files, self.finished = status, [*map(str, files)], True
             case _:
                 return False
         return True

@@ -236,6 +236,20 @@ def prepare(prelude: str) -> None:
         importlib.import_module(prelude)
 
 
+def follow_imports() -> set[str]:
+    """The files whose code is run from now on, or would be if it could be compiled."""
+    found: set[str] = set()
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "exec":
+            found.add(arguments[0].co_filename)
+        elif event == "compile" and isinstance(arguments[1], str):
+            found.add(arguments[1])
+
+    sys.addaudithook(note)
+    return found
+
+
 def main() -> None:
     del sys.path[0]  # this directory
     job = json.load(sys.stdin)
@@ -244,6 +258,8 @@ def main() -> None:
     events = Events(job["events"], job.pop("word"), job["taken"])
     watchdog = Watchdog(job["limit"], job["load_limit"], job["trace"])
 
+    # Where no test is to be run, the question is what the tests would import.
+    files = follow_imports() if job["only"] == [] else set()
     prepare(job["prelude"])
     if job["patched"]:
         import fastio
@@ -271,7 +287,7 @@ def main() -> None:
     arguments = [each for each in job["pytest"] if each not in absent]
     run(arguments, Plugin(events, watchdog, is_chosen, absent))
     faulthandler.cancel_dump_traceback_later()
-    events.emit("finish", fastio.status().to_dict() if job["patched"] else None)
+    events.emit("finish", fastio.status().to_dict() if job["patched"] else None, sorted(files))
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads and greenlets that the tests left behind are no business of the comparison.

@@ -63,8 +63,7 @@ def apply(diff, tree, parts=("project", "tests")):
 
 @pytest.mark.parametrize("prefixes", [("a/", "b/"), ("", ""), ("old/", "new/")])
 def test_what_matters_is_applied_and_the_rest_left_out(tree, save, prefixes):
-    paths = apply(save(diff_of(BEFORE, AFTER, prefixes)), tree)
-    assert sorted(paths) == ["project/gone.py", "project/module.py", "project/new.py", "tests/module_test.py"]
+    apply(save(diff_of(BEFORE, AFTER, prefixes)), tree)
     assert (tree / "project/module.py").read_text() == "one\n2\nthree\n"
     assert (tree / "project/new.py").read_text() == "new\n"
     assert not (tree / "project/gone.py").exists()
