@@ -1,9 +1,7 @@
 """``fastio validate`` as users start it, in a process of its own."""
 
-import difflib
 import json
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.engine import ROOT
+from tests.benchmarks.validate.test_diffs import diff_of
 
 #: Nobody listens there.
 NO_NETWORK = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}
@@ -32,35 +31,23 @@ class Validate:
             self.source = directory
             (directory / "Lib").symlink_to(sysconfig.get_path("stdlib"))
 
-    def start(self, results: Path, *options: str, network: bool = False) -> subprocess.Popen[str]:
-        """Start it, so that it can be interrupted, also where the tests run in the background."""
-        places = ["--results", str(results)]
-        return subprocess.Popen(
-            [sys.executable, "-m", "fastio", "validate", self._project, *places, *options],
-            cwd=ROOT, env={**os.environ, **({} if network else NO_NETWORK)}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # fmt: skip
-
     def run(self, status: int, *options: str, network: bool = False) -> dict[str, Any]:
         """Run it to its end, with this exit status; returns the raw data."""
         results = self._directory / f"results-{len(list(self._directory.iterdir()))}"
-        process = self.start(results, *options, network=network)
-        self.said, _ = process.communicate(timeout=1500)
-        assert process.returncode == status, self.said
+        done = subprocess.run(
+            [sys.executable, "-m", "fastio", "validate", self._project, "--results", str(results), *options],
+            cwd=ROOT, env={**os.environ, **({} if network else NO_NETWORK)}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1500,
+        )  # fmt: skip
+        self.said = done.stdout
+        assert done.returncode == status, self.said
         found = list(results.glob("*/raw.json"))
         return json.loads(found[0].read_text()) if found else {}
 
-    def changed(self, name: str, old: str, new: str) -> str:
-        """A file of the release with ``new`` in the place of ``old``."""
+    def diff(self, name: str, old: str, new: str) -> str:
+        """A file with the diff that has ``new`` in the place of ``old`` in a file of the release."""
         before = (self.source / name).read_text()
         assert before.count(old) == 1, f"{name} of this release is another one: write the candidate anew"
-        return before.replace(old, new)
-
-    def diff(self, name: str, old: str, new: str) -> str:
-        """A file with the diff of that."""
-        before, after = (self.source / name).read_text(), self.changed(name, old, new)
-        lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{name}", f"b/{name}")
         path = self._directory / "candidate.diff"
-        path.write_text("".join(lines))
+        path.write_text(diff_of({name: before}, {name: before.replace(old, new)}))
         return str(path)

@@ -81,6 +81,16 @@ def test_what_a_ref_changes(clone, ref, base, has, has_not):
     assert str(change) == f"{ref} of {clone.path}/project (since {base}, {change.base_commit[:12]})"
 
 
+def test_a_merge_without_a_branch(clone):
+    """As actions/checkout leaves it."""
+    clone("checkout", "-q", "--detach", "origin/main")
+    clone("merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    clone("remote", "set-head", "origin", "--delete")
+    change, diff = clones.find(str(clone.path), "HEAD")
+    assert change.base == "origin/main"
+    assert "third.py" in diff.decode() and "NEWS" not in diff.decode()
+
+
 @pytest.mark.parametrize(
     ("ref", "said"),
     [

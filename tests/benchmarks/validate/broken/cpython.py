@@ -26,12 +26,6 @@ BROKEN = (
         suite="conformance-native", tests=("Ends.test_input_that_is_not_there_ends",), options=HANGS,
     ),
     Broken(
-        "returns from wait() when the time is out",
-        SUBPROCESS, "raise TimeoutExpired(self.args, timeout)\n                    delay",
-        "return None\n                    delay",
-        suite="conformance-native", tests=("TimeOuts.test_wait",),
-    ),
-    Broken(
         "forgets what came before a time-out",
         SUBPROCESS, "            if not self._communication_started:\n                self._fileobj2output = {}\n",
         "            if True:\n                self._fileobj2output = {}\n",
@@ -58,20 +52,9 @@ BROKEN = (
         suite="conformance-native", tests=("EveryByte.test_outputs_that_come_now_and_then",),
     ),
     Broken(
-        "leaks a descriptor for each child",
-        SUBPROCESS, "                os.close(errpipe_read)\n", "                pass\n",
-        suite="conformance-native", match="NothingIsLeft",
-        tests=("NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_waiting"),
-    ),
-    Broken(
         "says that a program is missing without its errno",
         SUBPROCESS, "raise child_exception_type(errno_num, err_msg, err_filename)", "raise OSError(err_msg)",
         suite="conformance-native", tests=("Ends.test_a_program_that_is_not_there",),
-    ),
-    Broken(
-        "spins while a child says nothing",
-        SUBPROCESS, "ready = selector.select(timeout)", "ready = selector.select(0)",
-        suite="conformance-native", tests=("Waiting.test_costs_no_processor_time",),
     ),
     Broken(
         "raises if a child does not read its input",
@@ -79,11 +62,5 @@ BROKEN = (
         "                            except BrokenPipeError:\n                                selector.unregister(",
         "                            except BlockingIOError:\n                                selector.unregister(",
         suite="cpython-native", tests=("ProcessTestCase.test_communicate_epipe",),
-    ),
-    Broken(
-        "copies all output again with each piece",
-        SUBPROCESS, "self._fileobj2output[key.fileobj].append(data)",
-        "self._fileobj2output[key.fileobj][:] = [b''.join(self._fileobj2output[key.fileobj] + [data])]",
-        benchmark="processes/output-both-16MiB", options=("--rounds", "7", "--size", "4MiB"),
     ),
 )  # fmt: skip

@@ -44,11 +44,6 @@ BROKEN = (
         suite=SERVER, tests=("Refusals.test_an_image_without_data",),
     ),
     Broken(
-        "reports another checksum",
-        LOCATION, "        self.image.checksum = checksum\n", "        self.image.checksum = multihash[:32]\n",
-        suite=SERVER, tests=("EveryByte.test_what_is_uploaded_is_downloaded",),
-    ),
-    Broken(
         "reports the announced size instead of the stored one",
         LOCATION, "            (location, size, checksum,\n", "            (location, stored, checksum,\n",
         suite=SERVER, tests=("EveryByte.test_an_upload_without_a_length",),

@@ -65,12 +65,4 @@ BROKEN = (
         PROCESSUTILS, "from oslo_utils import timeutils\n", "from oslo_utils import timeutil as timeutils\n",
         suite=NATIVE, match="Execute.test_attempts", tests=("_FailedTest.conformance_execute",), stock="missing",
     ),
-    Broken(
-        "sums up all output for the log",
-        PROCESSUTILS, "                _returncode = obj.returncode\n",
-        "                import hashlib\n"
-        "                LOG.log(loglevel, 'SHA-256: %s', hashlib.sha256(result[0] * 4).hexdigest())\n"
-        "                _returncode = obj.returncode\n",
-        benchmark="processes/output-oslo-16MiB", options=("--rounds", "9"),
-    ),
 )  # fmt: skip
