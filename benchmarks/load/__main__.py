@@ -4,11 +4,9 @@
     python -m benchmarks.load run plan.json --output DIRECTORY --processes 4    # a master and 4 workers, here
     python -m benchmarks.load run plan.json --output DIRECTORY --bind 0.0.0.0:5557 --workers 8
     python -m benchmarks.load worker HOST:5557 --keep                           # on each of the other machines
-    python -m benchmarks.load init plan.json                                    # make the container; dispose: remove it
     python -m benchmarks.load analyze DIRECTORY ... --result results/load.json
     python -m benchmarks.load workload cosbench.xml --output DIRECTORY --watch swift=swift- --agents 10.0.0.2
     python -m benchmarks.load agent 0.0.0.0:5558                                # on each machine of the service
-    python -m benchmarks.load path --to 10.0.0.2:8080 --rate 50MiB              # a slower network
 
 Each option of ``run`` can be given by the environment as well: ``FASTIO_LOAD_PROCESSES``, ``FASTIO_LOAD_BIND``,
 ``FASTIO_LOAD_WORKERS``, ``FASTIO_LOAD_PATIENCE``. That is how suites, which start it themselves, are distributed.
@@ -31,7 +29,6 @@ from benchmarks.load import plan as plans
 from benchmarks.load.plan import PlanError
 from fastio import terminal
 from fastio.arguments import Parser
-from fastio.config import parse_size
 
 #: Where workers connect to if nothing else is given: Locust's own port.
 PORT = 5557
@@ -68,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, do: Callable[[argparse.Namespace], int], words: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=words)
-        made.set_defaults(command=do, what=name)
+        made.set_defaults(command=do)
         return made
 
     run = command("run", _run, "carry out a plan, and keep every operation")
@@ -83,8 +80,6 @@ def _parser() -> argparse.ArgumentParser:
     worker = command("worker", _work, "be a worker of the run at HOST:PORT")
     worker.add_argument("master", type=_address, metavar="HOST:PORT")
     worker.add_argument("--keep", action="store_true", help="go on with the next run, until stopped")
-    for name, words in {"init": "make the container of a plan", "dispose": "remove the container of a plan"}.items():
-        command(name, _container, words).add_argument("plan", type=Path)
     analyze = command("analyze", _analyze, "show the records of runs as tables, or make a result of them")
     analyze.add_argument("directory", type=Path, nargs="+", help="the --output of a run or of a workload")
     workload = command("workload", _carry_out_workload, "carry out a workload file of COSBench, stage by stage")
@@ -102,10 +97,6 @@ def _parser() -> argparse.ArgumentParser:
         "--watch", action="append", metavar="NAME=PATTERN", default=[],
         help="processes whose command line has the pattern are sampled, here and at the agents; may be repeated",
     )  # fmt: skip
-    path = command("path", _path, "a network path of a given rate to a service, until stopped")
-    path.add_argument("--to", type=_address, required=True, metavar="HOST:PORT")
-    path.add_argument("--bind", type=_address, default=("127.0.0.1", 0), metavar="HOST:PORT")
-    path.add_argument("--rate", type=_size, default=0, metavar="SIZE", help="bytes a second, such as 50MiB; 0: any")
     return parser
 
 
@@ -131,13 +122,6 @@ def _agent_address(text: str) -> tuple[str, int]:
     from benchmarks.load import agent
 
     return _address(text if ":" in text else f"{text}:{agent.PORT}")
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 50MiB") from None
 
 
 def _count(text: str) -> int:
@@ -191,13 +175,6 @@ def _work(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _container(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import protocols
-
-    (protocols.make_container if chosen.what == "init" else protocols.remove_container)(plans.read(chosen.plan))
-    return 0
-
-
 def _carry_out_workload(chosen: argparse.Namespace) -> int:
     from benchmarks.load import cosbench, monitor, stages
 
@@ -243,13 +220,6 @@ def _agent(chosen: argparse.Namespace) -> int:
         host, port = server.server_address[:2]
         print(f"{host!s}:{port}", flush=True)
         server.serve_forever()
-    return 0
-
-
-def _path(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import path
-
-    path.serve(chosen.bind, chosen.to, chosen.rate)
     return 0
 
 

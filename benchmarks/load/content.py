@@ -18,38 +18,6 @@ PIECE = 256 << 10
 #: How a problem begins if what arrived is not what was written.
 WRONG = "wrong data"
 
-_SEVERITIES = ("DEBUG",) * 12 + ("INFO",) * 6 + ("WARNING",) * 2 + ("ERROR",)
-_MODULES = ("nova.compute.manager", "nova.virt.libvirt.driver", "oslo_messaging.rpc", "neutron.agent", "cinder.volume")
-_WORDS = ("instance", "image", "network", "port", "volume", "attached", "claim", "request", "lock", "acquired", "state")
-
-
-def _random_block(seed: int) -> bytes:
-    return random.Random(seed).randbytes(BLOCK)
-
-
-def log_lines(seed: int, size: int) -> bytes:
-    """``size`` bytes of a service's log: lines with a time, a severity and a message; now and then a traceback."""
-    source = random.Random(seed)
-    lines = []
-    written = 0
-    milliseconds = 0
-    while written < size:
-        milliseconds += source.randrange(40)
-        seconds, rest = divmod(milliseconds, 1000)
-        hours, minutes = divmod(seconds // 60, 60)
-        severity = source.choice(_SEVERITIES)
-        message = " ".join(source.choices(_WORDS, k=source.randint(3, 14)))
-        line = (
-            f"2014-10-01 {hours % 24:02d}:{minutes:02d}:{seconds % 60:02d}.{rest:03d} {source.randrange(1000, 30000)} "
-            f"{severity} {source.choice(_MODULES)} [req-{source.randrange(1 << 32):08x}] {message}\n"
-        )
-        if severity == "ERROR":
-            line += 'Traceback (most recent call last):\n  File "/opt/stack/new/a.py", line 7, in <module>\n'
-        lines.append(line.encode())
-        written += len(lines[-1])
-    text = b"".join(lines)[:size]
-    return text[:-1] + b"\n" if text else text
-
 
 class Content:
     """The content of the objects of a plan."""
@@ -57,19 +25,13 @@ class Content:
     def __init__(self, plan: Plan) -> None:
         self.size = plan.size
         self._seed = plan.seed
-        self._lines = plan.content == "log"
-        # Lines take time to make: no more of them than an object needs.
-        size = min(BLOCK, max(plan.size, 1 << 16))
-        self._block = log_lines(plan.seed, size) if self._lines else _random_block(plan.seed)
+        self._block = random.Random(plan.seed).randbytes(BLOCK)
         #: twice, so that what begins in it is in one part
         self._twice = self._block * 2
 
     def _start(self, number: int) -> int:
-        """Where in the block an object begins; a log at the beginning of a line."""
-        start = mixed(self._seed + 2, number) % len(self._block)
-        if self._lines:
-            start = self._block.find(b"\n", start) + 1
-        return start
+        """Where in the block an object begins."""
+        return mixed(self._seed + 2, number) % BLOCK
 
     def at(self, number: int, offset: int, length: int, size: int | None = None) -> bytes:
         """``length`` bytes of an object from ``offset`` on, fewer at its end.
@@ -78,18 +40,18 @@ class Content:
         """
         size = self.size if size is None else size
         length = max(0, min(length, size - offset) if size != UNKNOWN_SIZE else length)
-        start = (self._start(number) + offset) % len(self._block)
+        start = (self._start(number) + offset) % BLOCK
         if start + length <= len(self._twice):
             return self._twice[start : start + length]
         parts = [self._twice[start:]]
         left = length - len(parts[0])
-        parts += [self._block] * (left // len(self._block))
-        parts.append(self._block[: left % len(self._block)])
+        parts += [self._block] * (left // BLOCK)
+        parts.append(self._block[: left % BLOCK])
         return b"".join(parts)
 
     def matches(self, number: int, offset: int, data: bytes | bytearray | memoryview, size: int) -> bool:
         """Whether ``data`` is what an object of ``size`` bytes holds from ``offset`` on; mostly without a copy."""
-        start = (self._start(number) + offset) % len(self._block)
+        start = (self._start(number) + offset) % BLOCK
         if start + len(data) <= len(self._twice) and (offset + len(data) <= size or size == UNKNOWN_SIZE):
             return self._twice.startswith(data, start)
         return bytes(data) == self.at(number, offset, len(data), size)

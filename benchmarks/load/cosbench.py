@@ -1,6 +1,6 @@
 """COSBench's workload files (XML), so that workloads that exist can be run here.
 
-Storages are swift, s3 and mock; operations read, write, delete and list; works of all types that COSBench has (init,
+Storages are swift and s3; operations read, write, delete and list; works of all types that COSBench has (init,
 prepare, normal, cleanup, dispose, delay). The tables below have all attributes and all keys of a ``config``. Those that
 have no effect here are read with a notice. Everything else is an error that names the file, the line, the element, the
 value and what is allowed.
@@ -23,8 +23,8 @@ from benchmarks.load.selectors import selector
 from benchmarks.load.workload import KINDS as WORKS
 from benchmarks.load.workload import Stage, Work, Workload
 
-STORAGES = ("swift", "s3", "mock")
-AUTHS = ("none", "swauth", "keystone", "mock")
+STORAGES = ("swift", "s3")
+AUTHS = ("none", "swauth", "keystone")
 #: Failures that a work may have if its file does not say how many, in a million: COSBench's.
 TOLERATED = {"normal": 200_000}
 #: Seconds that preparing and cleaning up may take.
@@ -47,26 +47,26 @@ def _no_effect(text: str) -> Any:
     return text
 
 
-def _number(least: int, most: int | None = None, kind: type = float) -> Reader:
+def _number(kind: type, least: int, most: float = float("inf")) -> Reader:
     def read(text: str) -> Any:
         try:
             value = kind(text)
         except ValueError:
             value = least - 1
-        if not least <= value < float("inf") or (most is not None and value > most):
+        if not least <= value <= most or value == float("inf"):
             words = "whole number" if kind is int else "number"
-            raise ValueError(f"is not a {words} from {least} " + ("on" if most is None else f"to {most}"))
+            raise ValueError(f"is not a {words} from {least} " + ("on" if most == float("inf") else f"to {most}"))
         return value
 
     return read
 
 
-def _whole(least: int, most: int | None = None) -> Reader:
-    return _number(least, most, int)
+def _whole(least: int, most: float = float("inf")) -> Reader:
+    return _number(int, least, most)
 
 
 def _milliseconds(text: str) -> float:
-    return _number(0)(text) / 1000
+    return _number(float, 0)(text) / 1000
 
 
 def _one_of(*allowed: str) -> Reader:
@@ -138,10 +138,6 @@ CONFIGS: Mapping[str, Mapping[str, Reader]] = {
         "accesskey": str, "secretkey": str, "endpoint": _url, "timeout": _milliseconds, "region": str,
         "path_style_access": _one_of("", "true"), "proxyhost": _one_of(""), "proxyport": _one_of(""), **_ANYWHERE,
     },
-    "mock": {
-        "size": _whole(0), "delay": _milliseconds, "errors": _number(0, 1), "timeout": _milliseconds,
-        "printing": _no_effect, "doStats": _no_effect, "profiling": _no_effect, **_ANYWHERE,
-    },
     "swauth": {
         "username": str, "password": str, "auth_url": _url, "url": _url, "timeout": _no_effect, **_ANYWHERE,
     },
@@ -161,8 +157,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 #: Keys -> what the ``server`` of a plan calls them.
 SERVER = {
-    "endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region", "size": "size",
-    "delay": "delay", "errors": "errors", "policy": "policy", "token": "token", "storage_url": "storage_url",
+    "endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region", "policy": "policy",
+    "token": "token", "storage_url": "storage_url",
 }  # fmt: skip
 
 

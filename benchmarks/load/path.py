@@ -1,17 +1,52 @@
 """A network path of a given rate, on one machine: what comes in at one port goes out to another, no faster than that.
 
-``python -m benchmarks.load path --to HOST:PORT --rate 50MiB`` listens, and says where. It is a stand-in for a slow
-network, not a model of one: there is no loss and no delay beyond what the rate makes.
+It is a stand-in for a slow network, not a model of one: there is no loss and no delay beyond what the rate makes.
 """
 
 import asyncio
 import contextlib
+import queue
 import socket
 import struct
+import threading
+from collections.abc import Callable, Iterator
 
 #: Bytes that are taken at once, and seconds of the rate that may be sent at once after a pause.
 PIECE = 64 << 10
 BURST = 0.05
+
+
+@contextlib.contextmanager
+def slowed(host: str, port: int, rate: float) -> Iterator[str]:
+    """Carry connections to ``host`` and ``port``, in a thread; yields the address where they come in.
+
+    :param rate: bytes in a second, of all connections together, in each direction
+    """
+    begun: queue.Queue[tuple[str, Callable[[], object]] | OSError] = queue.Queue()
+
+    async def serve() -> None:
+        path, stop, loop = _Path(host, port, rate), asyncio.Event(), asyncio.get_running_loop()
+        try:
+            server = await asyncio.start_server(path.carry, "127.0.0.1", 0, limit=PIECE)
+        except OSError as error:
+            begun.put(error)
+            return
+        address, number = server.sockets[0].getsockname()[:2]
+        begun.put((f"{address}:{number}", lambda: loop.call_soon_threadsafe(stop.set)))
+        await stop.wait()
+        server.close()
+
+    thread = threading.Thread(target=asyncio.run, args=[serve()])
+    thread.start()
+    found = begun.get()
+    if isinstance(found, OSError):
+        raise found
+    address, end = found
+    try:
+        yield address
+    finally:
+        end()
+        thread.join()
 
 
 class _Bucket:
@@ -22,29 +57,18 @@ class _Bucket:
         self._free_at = 0.0
 
     async def take(self, size: int) -> None:
-        if not self._rate:
-            return
         now = asyncio.get_running_loop().time()
         self._free_at = max(self._free_at, now - BURST) + size / self._rate
         if self._free_at > now:
             await asyncio.sleep(self._free_at - now)
 
 
-class Path:
-    """Carries connections to ``host`` and ``port``.
-
-    :param rate: bytes in a second, of all connections together, in each direction; 0: any
-    """
-
+class _Path:
     def __init__(self, host: str, port: int, rate: float) -> None:
         self._to = host, port
         self._there, self._back = _Bucket(rate), _Bucket(rate)
 
-    async def serve(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
-        """Listen, on a free port if none is given."""
-        return await asyncio.start_server(self._carry, host, port, limit=PIECE)
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._to, limit=PIECE)
@@ -76,15 +100,3 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
-
-
-def serve(listen: tuple[str, int], to: tuple[str, int], rate: float) -> None:
-    """Be the path until the process is ended; prints the address that it listens to."""
-
-    async def main() -> None:
-        server = await Path(*to, rate).serve(*listen)
-        host, port = server.sockets[0].getsockname()[:2]
-        print(f"{host}:{port}", flush=True)
-        await server.serve_forever()
-
-    asyncio.run(main())

@@ -12,15 +12,11 @@ from benchmarks.load.selectors import SelectorError
 
 FORMAT = "fastio-load-plan"
 #: Grows when an older worker would do something else with a plan than a newer one.
-VERSION = 1
+VERSION = 2
 
 KINDS = ("read", "write", "delete", "list")
 SELECTIONS = ("each", "random")
-PROTOCOLS = ("glance", "swift", "s3", "logs", "mock")
-CONTENTS = ("random", "log")
-#: When operations begin: as soon as a user is free, or at moments that the service has no influence on.
-CLOSED, CONSTANT, POISSON = "closed", "constant", "poisson"
-ARRIVALS = (CLOSED, CONSTANT, POISSON)
+PROTOCOLS = ("glance", "swift", "s3", "logs")
 
 
 class PlanError(Wrong):
@@ -121,16 +117,13 @@ class Plan:
     :param prefix: of their names; the number of the object follows
     :param suffix: of their names
     :param size: bytes of each object
-    :param content: ``random`` bytes, or lines of a ``log``
-    :param seed: of the content and of all that is chosen at random
+    :param seed: of their content and of all that is chosen at random
     :param keep_alive: a user keeps its connection; else each operation has a new one
     :param patience: seconds that an operation may take; then it has failed
     :param verify: every byte that is read is compared with what it should be; else only their number
     :param think: seconds that a user waits after each operation
-    :param arrivals: one of :data:`ARRIVALS`: ``closed``: a user begins an operation when its last one has ended;
-        ``constant`` and ``poisson``: operations are due at a ``rate`` (an open loop), at equal intervals, or at random
-        as from independent clients
-    :param rate: operations a second that are due, of all workers together; 0 in a closed loop
+    :param rate: operations a second that are due at random moments, as from independent clients, of all workers
+        together (an open loop); 0: a user begins an operation when its last one has ended (a closed loop)
     :param labels: what a report shows of the run beside the plan: what the server was, for example
     """
 
@@ -144,42 +137,30 @@ class Plan:
     prefix: str = "object-"
     suffix: str = ""
     size: int = 0
-    content: str = "random"
     seed: int = 0
     keep_alive: bool = True
     patience: float = 60
     verify: bool = True
     think: float = 0
-    arrivals: str = CLOSED
     rate: float = 0
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _one_of("protocol", self.protocol, PROTOCOLS)
-        _one_of("content", self.content, CONTENTS)
-        _one_of("arrivals", self.arrivals, ARRIVALS)
         _number("users", self.users, 1, whole=True)
         for name in ("total", "size", "seed"):
             _number(name, getattr(self, name), 0, whole=True)
-        for name in ("seconds", "think"):
+        for name in ("seconds", "think", "rate"):
             _number(name, getattr(self, name), 0)
         _number("patience", self.patience, 0, more=True)
-        _number("rate", self.rate, 0, more=self.open)
-        if self.rate and not self.open:
-            raise PlanError(f"rate {self.rate!r} goes with arrivals {CONSTANT} or {POISSON}, not with {CLOSED}")
-        if self.think and self.open:
-            raise PlanError(f"think {self.think!r} goes with arrivals {CLOSED}: otherwise the rate says when to begin")
+        if self.think and self.rate:
+            raise PlanError(f"think {self.think!r} goes without a rate {self.rate!r}, which says when to begin")
         if not self.operations:
             raise PlanError("operations: there is none")
         if not self.total and not self.seconds:
             raise PlanError("total and seconds are both 0: the load would never end")
         if len({operation.containers is None for operation in self.operations}) > 1:
             raise PlanError("operations: either all have containers, or none has")
-
-    @property
-    def open(self) -> bool:
-        """Whether operations are due at a rate, whatever the service does."""
-        return self.arrivals != CLOSED
 
     def name(self, number: int) -> str:
         """Of an object, without its container."""

@@ -10,7 +10,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from benchmarks.load import selectors
-from benchmarks.load.plan import POISSON, Names, Operation, Plan, PlanError
+from benchmarks.load.plan import Names, Operation, Plan, PlanError
 from benchmarks.load.selectors import mixed
 
 #: Of an object that was not written by the plan's own rules.
@@ -45,8 +45,6 @@ def due(plan: Plan) -> Iterator[float]:
 
     The gaps of a Poisson process have an exponential distribution: they are drawn by inversion.
     """
-    if plan.arrivals != POISSON:
-        yield from (index / plan.rate for index in count())
     moment = 0.0
     for index in count():
         yield moment
@@ -114,7 +112,7 @@ class Schedule:
         """
         plan = self._plan
         numbers = range(worker, plan.total, workers) if plan.total else count(worker, workers)
-        if not plan.open:
+        if not plan.rate:
             yield from map(self.step, numbers)
             return
         for index, moment in zip(numbers, islice(due(plan), worker, None, workers), strict=False):

@@ -61,7 +61,7 @@ class Work:
         now = time.perf_counter()
         if self._begun is None:
             self._begun = now
-        if self.plan.seconds and not self.plan.open and now >= self._begun + self.plan.seconds:
+        if self.plan.seconds and not self.plan.rate and now >= self._begun + self.plan.seconds:
             raise StopUser
         step = next(self._steps, None)
         if step is None:

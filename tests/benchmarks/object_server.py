@@ -1,6 +1,7 @@
-"""An HTTP server that has the objects of a plan, and misbehaves as it is told."""
+"""HTTP servers: one has the objects of a plan, one keeps what it is sent; both misbehave on request."""
 
 import contextlib
+import itertools
 import socket
 import struct
 import threading
@@ -51,8 +52,7 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
     """Yields its URL and what it sees."""
     objects = Objects(plan, fault)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Handler(_Handler):
         is_known = False
 
         def do_GET(self) -> None:
@@ -67,24 +67,59 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
                 return
             answer(self, 200, b"".join(objects.content.pieces(number)))
 
-        def log_message(self, *_: object) -> None:
-            pass
+    with _running(Handler) as url:
+        yield url, objects
 
-        def finish(self) -> None:
-            with contextlib.suppress(OSError, ValueError):
-                super().finish()
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
+@contextlib.contextmanager
+def storing(fault: Fault = well) -> Iterator[str]:
+    """A Swift without a login; yields the URL of its account."""
+    kept: dict[str, bytes] = {}
+    count = itertools.count(1)
 
-        def handle_error(self, *_: object) -> None:
-            """Clients that go away are what it is for."""
+    class Handler(_Handler):
+        def do_PUT(self) -> None:
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if not fault(self, next(count)):
+                kept[self.path] = data
+                answer(self, 201, b"")
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+        def do_GET(self) -> None:
+            data = kept.get(self.path.partition("?")[0])
+            answer(self, 404 if data is None else 200, data or b"")
+
+        def do_DELETE(self) -> None:
+            answer(self, 404 if kept.pop(self.path, None) is None else 204, b"")
+
+    with _running(Handler) as url:
+        yield f"{url}/v1/AUTH_test"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            super().finish()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Clients that go away are what it is for."""
+
+
+@contextlib.contextmanager
+def _running(handler: type[_Handler]) -> Iterator[str]:
+    with _Server(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", objects
+            yield f"http://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

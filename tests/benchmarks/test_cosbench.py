@@ -82,7 +82,7 @@ def test_sizes_without_a_unit(text) -> None:
 
 
 def selected(*operations: Operation, **fields) -> Plan:
-    return Plan(**{"protocol": "mock", "server": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
+    return Plan(**{"protocol": "swift", "server": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
 
 
 ONE = Names("c(1)")
@@ -143,7 +143,7 @@ def test_all_operations_choose_in_the_same_way() -> None:
 # --- files
 
 
-@pytest.mark.parametrize("name", ["swift.xml", "s3.xml", "mock.xml"])
+@pytest.mark.parametrize("name", ["swift.xml", "s3.xml"])
 def test_the_examples(name) -> None:
     workload = cosbench.read(EXAMPLES / name)
     assert workload.name == name.removesuffix(".xml")
@@ -193,7 +193,8 @@ FILE = """<?xml version="1.0"?>
 </workload>
 """
 WELL = {
-    "workload": "", "storage": '<storage type="mock" config="delay=5" />', "auth": "", "stage": "",
+    "workload": "", "auth": "", "stage": "",
+    "storage": '<storage type="swift" config="token=t;storage_url=http://h/v1/A" />',
     "work": 'runtime="1"', "operation": '<operation type="read" config="containers=c(1);objects=u(1,9)" />',
 }  # fmt: skip
 
@@ -215,7 +216,7 @@ def operation(config: str, kind: str = "read", more: str = "") -> str:
 
 def test_the_template_is_one(tmp_path) -> None:
     work = work_of(tmp_path)
-    assert work.plan.server == {"delay": 0.005}
+    assert work.plan.server == {"token": "t", "storage_url": "http://h/v1/A"}
     assert work.plan.patience == cosbench.PATIENCE
 
 
@@ -245,8 +246,6 @@ def test_ways_to_log_in(tmp_path) -> None:
     assert server == {"policy": "gold", "auth_v1": "http://h/auth/v1.0", "user": "a:b", "key": "c"}
     server = work_of(tmp_path, storage=SWIFT, auth=KEYSTONE.format(url="http://h:5000/v3")).plan.server
     assert (server["auth_v3"], server["user"]) == ("http://h:5000/v3", "t:u")
-    token = '<storage type="swift" config="token=AUTH_tk;storage_url=http://h/v1/AUTH_test" />'
-    assert work_of(tmp_path, storage=token).plan.server == {"token": "AUTH_tk", "storage_url": "http://h/v1/AUTH_test"}
 
 
 #: In which line of the file a part is, and what is wrong with it there.
@@ -254,16 +253,16 @@ LINES = {"workload": 2, "storage": 3, "auth": 4, "work": 7, "operation": 7}
 BOTH = "containers=c(1);objects=c(1)"
 WRONG = [
     ("storage", '<storage type="ampli" />',
-     "storage 'ampli': type='ampli' is not supported; allowed: swift, s3, mock"),
+     "storage 'ampli': type='ampli' is not supported; allowed: swift, s3"),
     ("storage", SWIFT, "auth type 'none' does not log in to swift; allowed: swauth, keystone"),
-    ("auth", '<auth type="httpauth" />', "type='httpauth' is not supported; allowed: none, swauth, keystone, mock"),
+    ("auth", '<auth type="httpauth" />', "type='httpauth' is not supported; allowed: none, swauth, keystone"),
     ("storage", '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />', "endpoint=h:80 is not a URL"),
     ("storage", '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=http://h;proxyhost=p" />',
      "proxyhost=p is not supported; allowed: nothing"),
     ("storage", '<storage type="s3" config="accesskey=a;secretkey=b" />', "it needs endpoint"),
-    ("storage", '<storage type="mock" config="errors=2" />', "errors=2 is not a number from 0 to 1"),
-    ("storage", '<storage type="mock" config="delay=soon" />', "delay=soon is not a number from 0 on"),
-    ("storage", '<storage type="mock" config="delay" />', "'delay' is not key=value"),
+    ("storage", '<storage type="swift" config="token=t" />', "it needs storage_url"),
+    ("storage", '<storage type="swift" config="timeout=soon" />', "timeout=soon is not a number from 0 on"),
+    ("storage", '<storage type="swift" config="policy" />', "'policy' is not key=value"),
     ("work", "", "runtime and totalOps are both 0"),
     ("work", 'runtime="x"', "runtime='x' is not a whole number from 0 on"),
     ("work", 'runtime="1" colour="red"', "attribute colour='red' is not known; allowed: name, type"),
@@ -296,7 +295,7 @@ TOLD: list[tuple[int, str, dict[str, str]]] = [
     (7, "createContainer=maybe is not supported; allowed: false, true",
      {"work": PREPARE.format("r(1,2)", ";createContainer=maybe"), "operation": ""}),
     (7, "'c(1)' cannot be scanned", {"work": 'type="init" config="containers=c(1)"', "operation": ""}),
-    (7, "work 'work': there is no storage for it; allowed: swift, s3, mock", {"storage": ""}),
+    (7, "work 'work': there is no storage for it; allowed: swift, s3", {"storage": ""}),
     (4, "Keystone's third version", {"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}),
 ]  # fmt: skip
 

@@ -147,7 +147,7 @@ def stalled(directory: Path, **plan) -> Path:
     """An open loop of 100 operations a second, of 10 ms each, but nothing begins from 1 s to 2 s."""
     starts = [n / 100 if n < 100 else max(n / 100, 2 + (n - 100) / 200) for n in range(400)]
     due = [operation(0, start, start + 0.01)._replace(late=start - n / 100) for n, start in enumerate(starts)]
-    return run_of(directory, due, plan={"arrivals": "constant", "rate": 100, **plan})
+    return run_of(directory, due, plan={"rate": 100, **plan})
 
 
 def test_a_stall_shows_in_the_times_from_when_operations_were_due(tmp_path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.load import __main__ as command
 from benchmarks.load import plan as plans
-from benchmarks.load.content import BLOCK, Check, Content, log_lines
+from benchmarks.load.content import BLOCK, Check, Content
 from benchmarks.load.plan import Operation, Plan, PlanError
 from benchmarks.load.schedule import Schedule, due
 
@@ -41,10 +41,8 @@ def test_it_survives_json() -> None:
         ({"operations": [{"kind": "move"}]}, "operation 'move' is not one of read, write, delete, list"),
         ({"operations": [{"kind": "read", "size": 3}]}, "operation: there is no 'size'"),
         ({"operations": [{"kind": "read", "selection": "zipf"}]}, "selection 'zipf' is not one of each, random"),
-        ({"arrivals": "bursts"}, "arrivals 'bursts' is not one of closed, constant, poisson"),
-        ({"arrivals": "poisson"}, "rate 0 is not a number above 0"),
-        ({"rate": 5}, "rate 5 goes with arrivals constant or poisson, not with closed"),
-        ({"arrivals": "constant", "rate": 5, "think": 1}, "think 1 goes with arrivals closed"),
+        ({"rate": -1}, "rate -1 is not a number from 0 on"),
+        ({"rate": 5, "think": 1}, "think 1 goes without a rate 5"),
         ({"version": 99}, "version 99"),
         ({"format": "other"}, "no plan of a load"),
     ],
@@ -66,7 +64,7 @@ def test_without_locust_it_says_what_to_install(tmp_path: Path, monkeypatch, cap
 def test_the_examples_of_the_documentation() -> None:
     directory = Path(__file__).parent.parent.parent / "doc" / "source" / "examples" / "load"
     assert plans.read(directory / "plan.json").users == 8
-    assert plans.read(directory / "open.json").open
+    assert plans.read(directory / "open.json").rate == 200
     yaml = pytest.importorskip("yaml", reason="only checked where PyYAML is installed")
     (play,) = yaml.safe_load((directory / "workers.yaml").read_text())
     assert "benchmarks.load worker {{ load_master }} --keep" in str(play)
@@ -82,12 +80,10 @@ OPERATIONS = st.lists(
 
 
 @given(
-    OPERATIONS, st.integers(1, 60), st.integers(1, 7), st.integers(0, 5), st.sampled_from(plans.ARRIVALS),
-    st.floats(0.1, 1e4),
+    OPERATIONS, st.integers(1, 60), st.integers(1, 7), st.integers(0, 5), st.one_of(st.just(0), st.floats(0.1, 1e4))
 )  # fmt: skip
-def test_workers_share_exactly_the_plan(operations, total, workers, seed, arrivals, rate) -> None:
-    rate = 0 if arrivals == plans.CLOSED else rate
-    schedule = Schedule(plan(*operations, total=total, seed=seed, arrivals=arrivals, rate=rate))
+def test_workers_share_exactly_the_plan(operations, total, workers, seed, rate) -> None:
+    schedule = Schedule(plan(*operations, total=total, seed=seed, rate=rate))
     alone = list(schedule.share(0, 1))
     shares = [list(schedule.share(worker, workers)) for worker in range(workers)]
     assert [shares[index % workers][index // workers] for index in range(total)] == alone
@@ -103,10 +99,9 @@ def test_each_object_once() -> None:
     assert sorted(step.number for step in steps) == list(range(5, 45))
 
 
-@pytest.mark.parametrize("content", plans.CONTENTS)
 @given(data=st.data())
-def test_any_part_of_an_object_is_that_part_of_it(content, data) -> None:
-    made = Content(plan(size=data.draw(st.sampled_from([0, 1, 1000, 70_000, 3_000_001])), content=content))
+def test_any_part_of_an_object_is_that_part_of_it(data) -> None:
+    made = Content(plan(size=data.draw(st.sampled_from([0, 1, 1000, 70_000, 3_000_001]))))
     number = data.draw(st.integers(0, 1000))
     whole = b"".join(made.pieces(number))
     offset, length = data.draw(st.integers(0, 3_100_000)), data.draw(st.integers(0, 3_100_000))
@@ -119,15 +114,6 @@ def test_objects_differ() -> None:
     assert len({made.at(number, 0, 4096) for number in range(200)}) == 200
     other = Content(plan(size=4096, seed=1))
     assert other.at(0, 0, 4096) != made.at(0, 0, 4096)
-
-
-def test_a_log_has_lines() -> None:
-    made = Content(plan(size=2_000_000, content="log"))
-    lines = b"".join(made.pieces(3)).splitlines()
-    assert all(line.startswith((b"2014-10-01 ", b"Traceback", b"  File")) for line in lines[:-1])
-    severities = {b"".join(line.split()[3:4]) for line in lines if line.startswith(b"2014")}
-    assert {b"DEBUG", b"INFO", b"WARNING", b"ERROR"} <= severities
-    assert len(log_lines(0, 12_345)) == 12_345
 
 
 @given(st.integers(0, 2 * BLOCK + 9), st.lists(st.integers(1, 400_000), max_size=8), st.data())
@@ -164,14 +150,14 @@ def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
 
 
 def test_arrivals_keep_to_their_rate() -> None:
-    for arrivals, spread in (("constant", 0.0), ("poisson", 1.0)):
-        moments = list(itertools.islice(due(plan(arrivals=arrivals, rate=50)), 20_001))
-        gaps = [b - a for a, b in itertools.pairwise(moments)]
-        # Of an exponential distribution the standard deviation is the mean.
-        assert statistics.mean(gaps) == pytest.approx(0.02, rel=0.03)
-        assert statistics.pstdev(gaps) / 0.02 == pytest.approx(spread, abs=0.03)
+    moments = list(itertools.islice(due(plan(rate=50)), 20_001))
+    gaps = [b - a for a, b in itertools.pairwise(moments)]
+    # Of an exponential distribution the standard deviation is the mean.
+    assert statistics.mean(gaps) == pytest.approx(0.02, rel=0.03)
+    assert statistics.pstdev(gaps) == pytest.approx(0.02, rel=0.03)
 
 
 def test_what_is_due_after_the_plans_time_is_not_done() -> None:
-    chosen = plan(total=0, seconds=2, arrivals="constant", rate=10)
-    assert [step.due for step in Schedule(chosen).share(0, 1)] == [n / 10 for n in range(20)]
+    chosen = plan(total=0, seconds=2, rate=10)
+    moments = [step.due for step in Schedule(chosen).share(0, 1)]
+    assert moments == list(itertools.takewhile(lambda moment: moment < 2, due(chosen))) and len(moments) > 5

@@ -98,7 +98,7 @@ def stall(at: int, seconds: float) -> object_server.Fault:
 
 def test_an_open_loop_shows_a_stall(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
-    chosen = plan(users=4, total=150, size=1000, arrivals="constant", rate=100)
+    chosen = plan(users=4, total=150, size=1000, rate=100)
     found, objects = carried_out(tmp_path, chosen, stall(20, 1.0))
     assert collections.Counter(found.operations.number.tolist()) == collections.Counter(objects.numbers)
     assert len(objects.numbers) == 150
@@ -108,7 +108,7 @@ def test_an_open_loop_shows_a_stall(tmp_path, monkeypatch) -> None:
 
 
 def test_what_nobody_can_begin_in_time_has_failed(tmp_path) -> None:
-    chosen = plan(users=1, total=40, size=1000, arrivals="poisson", rate=100, patience=0.5)
+    chosen = plan(users=1, total=40, size=1000, rate=100, patience=0.5)
     directory = tmp_path / "run"
     with object_server.serving(chosen, stall(5, 2.0)) as (url, _):
         client.carry_out(dataclasses.replace(chosen, server={"url": url}), directory)
@@ -179,10 +179,11 @@ def test_two_workers_elsewhere(tmp_path) -> None:
 
 
 def test_locusts_page_is_there_while_it_goes_on(tmp_path) -> None:
-    mock = Plan(protocol="mock", server={"secret": "word"}, operations=(Operation("read"),), users=2, seconds=600)
-    with reserved_port() as reserved:
+    chosen = plan(total=0, seconds=600)
+    with reserved_port() as reserved, object_server.serving(chosen) as (url, _):
         port = reserved.getsockname()[1]
-        process = start("run", written(tmp_path, mock), "--output", str(tmp_path / "run"), "--web", str(port))
+        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url, "secret": "word"}))
+        process = start("run", path, "--output", str(tmp_path / "run"), "--web", str(port))
         try:
 
             def page(path: str) -> str:
@@ -366,8 +367,9 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
         protocol=protocol, server=server, operations=(Operation("write", count=20),), users=2, total=20, size=300_001,
         container="load",
     )  # fmt: skip
+    service = protocols.once(chosen)
     for _ in range(2):
-        protocols.make_container(chosen)
+        service.make_container("load")
     for kind in kinds:
         step = dataclasses.replace(chosen, operations=(Operation(kind, count=20),))
         found = read(client.carry_out(step, tmp_path / kind))
@@ -381,7 +383,7 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
     found = read(client.carry_out(gone, tmp_path / "gone"))
     assert report.figures(found)["success_ratio"] == 0 and set(found.operations.status) == {404}
     for _ in range(2):
-        protocols.remove_container(chosen)
+        service.remove_container("load")
 
 
 def test_swift(tmp_path) -> None:
@@ -400,7 +402,7 @@ def test_swift_renews_its_token(tmp_path) -> None:
             protocol="swift", server={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=5,
             operations=(Operation("write", count=5),), size=1000,
         )  # fmt: skip
-        protocols.make_container(chosen)
+        protocols.once(chosen).make_container("load")
         found = read(client.carry_out(chosen, tmp_path / "run"))
         assert found.errors == {}
         wrong = dataclasses.replace(chosen, server={**chosen.server, "key": "guess"})
@@ -419,14 +421,3 @@ def test_s3(tmp_path) -> None:
 def test_glance(tmp_path, release) -> None:
     with usable(release)() as running:
         everything(tmp_path, "glance", {"url": running.access()["url"]})
-
-
-def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
-    with reserved_port() as nobody:
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/auth/v1.0"
-        server = {"auth_v1": url, "user": "a:b", "key": "c"}
-        path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", server=server))
-        for what in ("init", "dispose"):
-            process = start(what, path)
-            assert "refused" in process.communicate(timeout=100)[1].lower()
-            assert process.returncode == 2

@@ -39,9 +39,9 @@ def objects(swift):
     content = {"only/in-swift.txt": LOG, "both.txt": b"from swift", "large.bin": LARGE, "ünïcode/ü.txt": LOG}
     parameters = {"objects": 1, "size": 0}
     plan = disk_swift.writing(parameters, swift)
-    protocols.make_container(plan)
     kind = protocols.client_class("swift")
     client: Any = kind(plan, Content(plan), kind.shared(plan))
+    client.make_container(plan.container)
     for name, data in content.items():
         path = client._path(plan.container, name)
         found = Exchange()

@@ -1,6 +1,5 @@
 """What the workload matrix is made of: samples and agents, the bottleneck, limits on servers, a slow path."""
 
-import asyncio
 import contextlib
 import gzip
 import json
@@ -8,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import types
 from collections.abc import Iterator, Sequence
@@ -379,27 +379,24 @@ def test_a_quota_holds_and_ends() -> None:
 # --- the path
 
 
-async def _through(rate: float, size: int) -> int:
-    """Ask for so many bytes by way of a path; returns how many have come."""
-
-    async def answer(reader, writer) -> None:
-        await reader.readexactly(1)
-        writer.write(bytes(size))
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        host, port = server.sockets[0].getsockname()
-        async with await paths.Path(host, port, rate).serve() as relay:
-            reader, writer = await asyncio.open_connection(*relay.sockets[0].getsockname()[:2])
-            writer.write(b"x")
-            come = len(await reader.read())
-            writer.close()
-    return come
-
-
 def test_a_path_is_no_faster_than_its_rate() -> None:
-    begin = time.monotonic()
-    assert asyncio.run(_through(2e6, 1_000_000)) == 1_000_000
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(1) == b"x"
+            connection.sendall(bytes(1_000_000))
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener, paths.slowed("127.0.0.1", listener.getsockname()[1], 2e6) as address:
+        server = threading.Thread(target=answer)
+        server.start()
+        begin = time.monotonic()
+        host, _, port = address.partition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(b"x")
+            connection.shutdown(socket.SHUT_WR)
+            come = sum(map(len, iter(lambda: connection.recv(1 << 16), b"")))
+        server.join()
+    assert come == 1_000_000
     # At the rate it takes half a second, less what may be sent at once.
     assert time.monotonic() - begin >= 0.5 - 2 * paths.BURST - 0.05

@@ -1,4 +1,4 @@
-"""Workloads that are really carried out: on no service, on a real Swift and S3, and on servers that fail meanwhile."""
+"""Workloads that are really carried out: on a made-up Swift, on real services, and on servers that fail meanwhile."""
 
 import contextlib
 import importlib.util
@@ -33,6 +33,7 @@ from benchmarks.load.stages import WorkloadFailed
 from benchmarks.load.workload import Workload
 from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
 from tests.backends.required import usable
+from tests.benchmarks import object_server
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
 from tests.eventually import until
@@ -95,7 +96,7 @@ def nothing_is_left(what: Workload) -> None:
             assert found.status == 404
 
 
-# --- no service
+# --- a service that keeps what it is sent
 
 
 def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -107,29 +108,56 @@ def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[st
     )  # fmt: skip
 
 
-def test_the_example_without_a_service(tmp_path) -> None:
-    (tmp_path / "mock.xml").write_text((EXAMPLES / "mock.xml").read_text().replace("20000", "2000"))
-    arguments = ["workload", str(tmp_path / "mock.xml")]
-    # A relative directory, of one that is not the checkout.
-    ran = command(*arguments, "-o", "out", "--result", str(tmp_path / "r.json"), cwd=tmp_path)
+TEXT = """<workload name="w"><storage type="swift" config="token=t;storage_url={url}" /><workflow>
+<workstage name="init"><work type="init" workers="1" config="containers=r(1,2)" /></workstage>
+<workstage name="one" closuredelay="1"><work name="a" workers="2" totalOps="{total}" {more}>
+  <operation type="write" ratio="80" config="containers=c(1);objects=s(1,50);sizes=c(4)KB" />
+  <operation type="list" ratio="20" config="containers=u(1,2)" /></work></workstage>
+<workstage name="two"><work name="b" workers="1" totalOps="5">
+  <operation type="read" config="containers=c(1);objects=s(1,4)" /></work>
+  <work name="c" workers="2" runtime="1"><operation type="list" config="containers=u(1,2)" /></work></workstage>
+<workstage name="cleanup"><work type="cleanup" workers="1" config="containers=r(1,2);objects=r(1,3)" /></workstage>
+</workflow></workload>"""
+
+
+def every(number: int) -> object_server.Fault:
+    """Of so many writes one fails."""
+
+    def fault(handler: Any, count: int) -> bool:
+        if count % number or handler.path.count("/") < 4:
+            return False
+        object_server.answer(handler, 503, b"busy")
+        return True
+
+    return fault
+
+
+def test_a_workload_from_the_command_line(tmp_path) -> None:
+    arguments = ["workload", str(tmp_path / "w.xml")]
+    with object_server.storing(every(100)) as url:
+        (tmp_path / "w.xml").write_text(TEXT.format(url=url, total=1000, more='afr="50000"'))
+        # A relative directory, of one that is not the checkout.
+        ran = command(*arguments, "-o", "out", "--result", str(tmp_path / "r.json"), cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
+    assert ran.stderr.splitlines() == ["init …", "one …", "two …", "cleanup …"]
     found = report.read(tmp_path / "out")
-    main = named(found, "main")
-    # A hundredth of the operations fail, and all are told.
-    assert main.figures["success_ratio"] == pytest.approx(0.99, abs=0.01) and 0 < main.figures["failed"] < 60
-    assert set(main.run.errors) == {"error injected"}
-    assert len(main.run.operations) == 2000 and sum(main.run.operations.kind == "read") == 1600
+    main = named(found, "a")
+    # A hundredth of the writes fail, and all are told.
+    assert main.figures["success_ratio"] == pytest.approx(0.992) and main.figures["failed"] == 8
+    assert set(main.run.errors) == {"status 503: busy"}
+    assert len(main.run.operations) == 1000 and sum(main.run.operations.kind == "write") == 800
     assert main.usage is not None and main.bottleneck is not None and main.usage.machines[0].cpu > 0
-    # What the mock injects is not wrong data.
+    # What fails is not wrong data.
     assert main.figures["verified"] is True
-    case = results.read(tmp_path / "r.json").case("main-main")
+    case = results.read(tmp_path / "r.json").case("one-a")
     assert case.figures("run")[0] > 0 and case.variants["run"].details["usage"]["machines"]
     again = command("analyze", str(tmp_path / "out"))
     assert again.returncode == 0 and again.stdout == ran.stdout
-    assert "error injected" in ran.stdout
+    assert "status 503: busy" in ran.stdout
     checked = command(*arguments, "--check")
-    assert checked.stdout.splitlines() == ["init: init (init)", "main: main (normal)", "dispose: dispose (dispose)"]
+    assert checked.stdout.splitlines() == [
+        "init: init (init)", "one: a (normal)", "two: b (normal), c (normal)", "cleanup: cleanup (cleanup)"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -137,32 +165,21 @@ def test_the_example_without_a_service(tmp_path) -> None:
     [
         (["none.xml"], "none.xml"),
         (["wrong.xml", "-o", "x"], r"wrong.xml:1: a: it cannot be at the top"),
-        (["mock.xml"], "--output DIRECTORY is needed"),
-        (["mock.xml", "-o", "x", "--watch", "("], "is not NAME=PATTERN"),
-        (["mock.xml", "-o", "x", "--agents", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
+        (["swift.xml"], "--output DIRECTORY is needed"),
+        (["swift.xml", "-o", "x", "--watch", "("], "is not NAME=PATTERN"),
+        (["swift.xml", "-o", "x", "--agents", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
     ],
 )
 def test_what_can_not_be_carried_out_is_told(tmp_path, arguments, message) -> None:
-    shutil.copy(EXAMPLES / "mock.xml", tmp_path)
+    shutil.copy(EXAMPLES / "swift.xml", tmp_path)
     (tmp_path / "wrong.xml").write_text("<a/>")
     ran = command("workload", *arguments, cwd=tmp_path)
     assert ran.returncode in (1, 2) and re.search(message, ran.stderr) and "Traceback" not in ran.stderr
 
 
-MOCK = """<workload name="w"><storage type="mock" config="delay=1" /><workflow>
-<workstage name="init"><work type="init" workers="1" config="containers=r(1,2)" /></workstage>
-<workstage name="one" closuredelay="1"><work name="a" workers="2" totalOps="{total}" afr="0" >
-  <storage type="mock" config="delay=1;errors={errors}" />
-  <operation type="read" config="containers=c(1);objects=c(1)" /></work></workstage>
-<workstage name="two"><work name="b" workers="1" totalOps="5">
-  <operation type="delete" config="containers=c(1);objects=c(1)" /></work>
-  <work name="c" workers="2" runtime="1"><operation type="list" config="containers=u(1,2)" /></work></workstage>
-<workstage name="cleanup"><work type="cleanup" workers="1" config="containers=r(1,2);objects=r(1,3)" /></workstage>
-</workflow></workload>"""
-
-
 def test_works_of_a_stage_go_on_at_the_same_time(tmp_path) -> None:
-    found = done(tmp_path, workload(tmp_path / "w.xml", MOCK.format(total=5, errors=0)))
+    with object_server.storing() as url:
+        found = done(tmp_path, workload(tmp_path / "w.xml", TEXT.format(url=url, total=10, more="")))
     assert list(found.stages.values()) == ["done"] * 4
     data = json.loads((tmp_path / "out" / "workload.json").read_text())
     first, second = data["stages"][2]["works"]
@@ -172,30 +189,30 @@ def test_works_of_a_stage_go_on_at_the_same_time(tmp_path) -> None:
 
 
 def test_what_has_failed_ends_it_but_for_what_cleans_up(tmp_path) -> None:
-    found = failed(
-        tmp_path, workload(tmp_path / "w.xml", MOCK.format(total=200, errors=0.5)), "stage one, work a: .*of 200"
-    )
+    with object_server.storing(every(2)) as url:
+        what = workload(tmp_path / "w.xml", TEXT.format(url=url, total=200, more='afr="0"'))
+        found = failed(tmp_path, what, "stage one, work a: .*of 200")
     assert list(found.stages.values()) == ["done", "failed", "skipped", "done"]
-    assert 0.3 < named(found, "a").figures["success_ratio"] < 0.7
+    assert named(found, "a").figures["success_ratio"] == 0.6
     assert found.failure in f"{found.problems[0]}" or "0.00% may" in found.failure
     assert any("stage 3 two: skipped" in note for note in report.tables([found])[0].notes)
 
 
 def test_a_run_that_is_stopped_ends_its_load_generators(tmp_path) -> None:
-    text = MOCK.format(total=10**9, errors=0).replace('afr="0"', 'runtime="300"')
-    (tmp_path / "w.xml").write_text(text)
-    files = [str(tmp_path / "w.xml"), "-o", str(tmp_path / "out")]
-    started = [sys.executable, "-m", "benchmarks.load", "workload", *files]
-    with subprocess.Popen(started, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+    with object_server.storing() as url:
+        (tmp_path / "w.xml").write_text(TEXT.format(url=url, total=10**9, more='runtime="300"'))
+        files = [str(tmp_path / "w.xml"), "-o", str(tmp_path / "out")]
+        started = [sys.executable, "-m", "benchmarks.load", "workload", *files]
+        with subprocess.Popen(started, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
 
-        def generators():
-            with contextlib.suppress(psutil.Error):
-                return [each for each in psutil.Process(process.pid).children() if "run" in each.cmdline()]
+            def generators():
+                with contextlib.suppress(psutil.Error):
+                    return [each for each in psutil.Process(process.pid).children() if "run" in each.cmdline()]
 
-        children = until(generators, "a load generator")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 143
-        until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), "its end")
+            children = until(generators, "a load generator")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 143
+            until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), "its end")
 
 
 # --- real services

@@ -130,22 +130,6 @@ def client_class(protocol: str) -> type[Client]:
     return getattr(importlib.import_module(f"{__name__}.{protocol}"), protocol.capitalize())
 
 
-def make_container(plan: Plan) -> None:
-    """Make the container that a plan writes to.
-
-    :raises Refused: if the service does not
-    """
-    once(plan).make_container(plan.container)
-
-
-def remove_container(plan: Plan) -> None:
-    """Remove the container of a plan.
-
-    :raises Refused: if the service does not, because there is still something in it, say
-    """
-    once(plan).remove_container(plan.container)
-
-
 def once(plan: Plan) -> Client:
     """A client for what is done once, around a load. Raises :class:`Refused` if there is no login."""
     kind = client_class(plan.protocol)

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import recorded, running, surroundings
 from benchmarks.load import measuring
-from benchmarks.load.plan import POISSON, Plan
+from benchmarks.load.plan import Plan
 from benchmarks.suites.concurrency import images
 from benchmarks.suites.disk_swift import workload as logs
 
@@ -135,8 +135,8 @@ def _offer(plan: Plan, rate: float, parameters: Mapping[str, Any]) -> Trial:
     from benchmarks.load import report
 
     chosen = dataclasses.replace(
-        plan, arrivals=POISSON, rate=rate, seconds=parameters["seconds"], patience=parameters["patience"],
-        users=parameters["users"], total=0,
+        plan, rate=rate, seconds=parameters["seconds"], patience=parameters["patience"], users=parameters["users"],
+        total=0,
     )  # fmt: skip
     with measuring.Load(environment={PROCESSES_VARIABLE: str(parameters.get("processes", 0)), **os.environ}) as load:
         found = load.carry_out(chosen)

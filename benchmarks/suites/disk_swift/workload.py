@@ -87,7 +87,7 @@ def _read(parameters: Mapping[str, Any], **fields: Any) -> Plan:
     return Plan(
         operations=(operation,), users=parameters["users"], total=parameters.get("total", 0),
         seconds=parameters.get("seconds", 0), container=CONTAINER, suffix=SUFFIX, size=parameters["size"],
-        content="log", keep_alive=False, **fields,
+        keep_alive=False, **fields,
     )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     return Plan(
         protocol="swift", server=_login(access), operations=(Operation("write", count=parameters["objects"]),),
         total=parameters["objects"], container=CONTAINER, prefix=_PREFIX, suffix=SUFFIX,
-        size=parameters["size"], content="log",
+        size=parameters["size"],
     )  # fmt: skip
 
 
@@ -111,13 +111,13 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     told = surroundings()
     plan = writing(parameters, told["access"])
     content = Content(plan)
-    root = cache_directory() / f"logs-{plan.size}-{plan.seed}"
+    root = cache_directory() / f"random-logs-{plan.size}-{plan.seed}"
     (root / CONTAINER).mkdir(parents=True, exist_ok=True)
     for number in range(parameters["objects"]):
         _write(root / plan.name(number), content, number)
     for each in measuring.servers(told):
         plan = writing(parameters, each["access"])
-        protocols.make_container(plan)
+        protocols.once(plan).make_container(plan.container)
         measuring.do_all(plan)
     return {"root": str(root)}
 

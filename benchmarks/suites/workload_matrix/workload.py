@@ -33,18 +33,13 @@ as ``whole_p50_ms``, and of :func:`benchmarks.load.report.usage_figures` what wa
 
 import contextlib
 import os
-import subprocess
-import sys
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.worker import surroundings
 from benchmarks.load import measuring, protocols
 from benchmarks.load.plan import Names, Operation, Plan
-
-ROOT = Path(__file__).resolve().parents[3]
 
 CONTAINERS = Names("r(1,1)", "matrix")
 PREFIX = "object"
@@ -159,20 +154,15 @@ def _path(access: Mapping[str, Any], rate: float) -> Iterator[dict[str, Any]]:
     if not rate:
         yield dict(access)
         return
+    from benchmarks.load import path
+
     url = urllib.parse.urlsplit(access["url"])
-    command = [sys.executable, "-m", "benchmarks.load", "path", "--to", url.netloc, "--rate", str(rate)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            if not address:
-                raise RuntimeError("the network path did not start")
-            yield {
-                key: value.replace(url.netloc, address) if isinstance(value, str) else value
-                for key, value in access.items()
-            }
-        finally:
-            process.terminate()
+    assert url.hostname and url.port
+    with path.slowed(url.hostname, url.port, rate) as address:
+        yield {
+            key: value.replace(url.netloc, address) if isinstance(value, str) else value
+            for key, value in access.items()
+        }
 
 
 VARIANTS = {"prepare": prepare, "finish": finish, "run": run}
