@@ -23,7 +23,6 @@ class Content:
     """The content of the objects of a plan."""
 
     def __init__(self, plan: Plan) -> None:
-        self.size = plan.size
         self._seed = plan.seed
         self._block = random.Random(plan.seed).randbytes(BLOCK)
         #: twice, so that what begins in it is in one part
@@ -33,12 +32,11 @@ class Content:
         """Where in the block an object begins."""
         return mixed(self._seed + 2, number) % BLOCK
 
-    def at(self, number: int, offset: int, length: int, size: int | None = None) -> bytes:
+    def at(self, number: int, offset: int, length: int, size: int) -> bytes:
         """``length`` bytes of an object from ``offset`` on, fewer at its end.
 
-        :param size: of the object, if it is not that of the plan
+        :param size: of the object
         """
-        size = self.size if size is None else size
         length = max(0, min(length, size - offset) if size != UNKNOWN_SIZE else length)
         start = (self._start(number) + offset) % BLOCK
         if start + length <= len(self._twice):
@@ -56,22 +54,21 @@ class Content:
             return self._twice.startswith(data, start)
         return bytes(data) == self.at(number, offset, len(data), size)
 
-    def pieces(self, number: int, length: int = PIECE, size: int | None = None) -> Iterator[bytes]:
+    def pieces(self, number: int, size: int) -> Iterator[bytes]:
         """All of an object."""
-        size = self.size if size is None else size
-        for offset in range(0, size, length):
-            yield self.at(number, offset, length, size)
+        for offset in range(0, size, PIECE):
+            yield self.at(number, offset, PIECE, size)
 
 
 class Check:
     """Compares what is read of an object with what it should be, piece by piece.
 
-    :param size: of the object, if it is not that of the plan; :data:`~benchmarks.load.schedule.UNKNOWN_SIZE`: any
+    :param size: of the object; :data:`~benchmarks.load.schedule.UNKNOWN_SIZE`: any
     """
 
-    def __init__(self, content: Content, number: int, every_byte: bool = True, size: int | None = None) -> None:
+    def __init__(self, content: Content, number: int, size: int, every_byte: bool = True) -> None:
         self._content = content
-        self._size = content.size if size is None else size
+        self._size = size
         self._number = number
         self._every_byte = every_byte
         #: bytes so far

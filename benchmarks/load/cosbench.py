@@ -324,8 +324,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
             if around is None or own.get(around) == "true":
                 names = operations[0].all_containers()
         plan = Plan(
-            protocol, server, operations, users=values["workers"], total=total, seconds=seconds, prefix="",
-            patience=patience,
+            protocol, server, operations, users=values["workers"], total=total, seconds=seconds, patience=patience,
         )  # fmt: skip
     except PlanError as error:
         raise element.error(str(error)) from error

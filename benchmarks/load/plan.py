@@ -1,8 +1,9 @@
 """The plan of a load, as plain data that every worker understands, wherever it runs."""
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ FORMAT = "fastio-load-plan"
 VERSION = 2
 
 KINDS = ("read", "write", "delete", "list")
-SELECTIONS = ("each", "random")
 PROTOCOLS = ("glance", "swift", "s3", "logs")
 
 
@@ -39,60 +39,40 @@ class Names:
 class Operation:
     """One kind of operation of a plan, and the objects that it is done to.
 
-    These are either so many of the plan's container, or, as COSBench has it, those that ``containers`` and ``objects``
-    choose; all operations of a plan choose in the same way.
-
     :param kind: one of :data:`KINDS`
     :param weight: how often, beside the other operations of the plan
-    :param first: number of the first object
-    :param count: how many objects there are; they have the numbers from ``first`` on
-    :param selection: ``each``: one after the other, none a second time before the last of them; ``random``: any
-    :param containers: of the objects
+    :param containers: of the objects (buckets, directories)
     :param objects: in each container; a ``list`` has none
-    :param sizes: of what is written, such as ``c(64)KB``; what is read may have any size
-    :param scan: every object of every container once, in order; both are ``r(LOW,HIGH)``
+    :param sizes: of what is written, such as ``c(64)KB``; what is read may have any size, or one that is constant
+    :param scan: every object of every container once, in order; both are ``c(N)`` or ``r(LOW,HIGH)``
     """
 
     kind: str
     weight: int = 1
-    first: int = 0
-    count: int = 1
-    selection: str = "each"
-    containers: Names | None = None
+    containers: Names = Names("c(1)", "load")
     objects: Names | None = None
     sizes: str = ""
     scan: bool = False
 
     def __post_init__(self) -> None:
         _one_of("operation", self.kind, KINDS)
-        _one_of(f"{self.kind}: selection", self.selection, SELECTIONS)
         _number(f"{self.kind}: weight", self.weight, 1, whole=True)
-        _number(f"{self.kind}: first", self.first, 0, whole=True)
-        _number(f"{self.kind}: count", self.count, 1, whole=True)
-        if self.containers is not None:
-            self._check_selectors()
-        elif self.objects or self.sizes or self.scan:
-            raise PlanError(f"{self.kind}: objects, sizes and scan go with containers, which it has none")
-
-    def _check_selectors(self) -> None:
         if (self.objects is None) != (self.kind == "list"):
             raise PlanError(f"{self.kind}: " + ("has no objects" if self.kind == "list" else "needs objects"))
-        if bool(self.sizes) != (self.kind == "write"):
-            raise PlanError(f"{self.kind}: " + ("needs sizes" if self.kind == "write" else "has no sizes"))
-        for what, names in (("containers", self.containers), ("objects", self.objects), ("sizes", self.sizes)):
-            try:
-                if isinstance(names, Names):
-                    chosen = selectors.selector(names.selector)
-                    if self.scan and chosen.kind != "r":
-                        raise SelectorError(f"{names.selector!r} cannot be scanned, only r(LOW,HIGH)")
-                elif names:
-                    selectors.size_selector(names)
-            except SelectorError as error:
-                raise PlanError(f"{self.kind}: {what}: {error}") from error
+        if not self.sizes and self.kind == "write":
+            raise PlanError("write: needs sizes")
+        if self.sizes and self.kind not in ("read", "write"):
+            raise PlanError(f"{self.kind}: has no sizes")
+        for what, names in (("containers", self.containers), ("objects", self.objects)):
+            with _named(f"{self.kind}: {what}"):
+                if names and selectors.selector(names.selector).kind not in "cr" and self.scan:
+                    raise SelectorError(f"{names.selector!r} cannot be scanned, only c(N) and r(LOW,HIGH)")
+        with _named(f"{self.kind}: sizes"):
+            if self.sizes and selectors.size_selector(self.sizes)[0].kind != "c" and self.kind == "read":
+                raise SelectorError(f"{self.sizes!r} is not the size of all that is read, as c(64)KB is")
 
     def all_containers(self) -> tuple[str, ...]:
         """The containers that are scanned."""
-        assert self.containers is not None
         chosen = selectors.selector(self.containers.selector)
         return tuple(map(self.containers.name, range(chosen.low, chosen.high + 1)))
 
@@ -113,11 +93,7 @@ class Plan:
     :param users: how many do one operation after the other, all of them concurrently
     :param total: operations, of all users together; 0: as many as there is time for
     :param seconds: after which no operation is begun any more; 0: no limit
-    :param container: of the objects (a bucket, a directory)
-    :param prefix: of their names; the number of the object follows
-    :param suffix: of their names
-    :param size: bytes of each object
-    :param seed: of their content and of all that is chosen at random
+    :param seed: of the objects' content and of all that is chosen at random
     :param keep_alive: a user keeps its connection; else each operation has a new one
     :param patience: seconds that an operation may take; then it has failed
     :param verify: every byte that is read is compared with what it should be; else only their number
@@ -133,10 +109,6 @@ class Plan:
     users: int = 1
     total: int = 0
     seconds: float = 0
-    container: str = "load"
-    prefix: str = "object-"
-    suffix: str = ""
-    size: int = 0
     seed: int = 0
     keep_alive: bool = True
     patience: float = 60
@@ -148,7 +120,7 @@ class Plan:
     def __post_init__(self) -> None:
         _one_of("protocol", self.protocol, PROTOCOLS)
         _number("users", self.users, 1, whole=True)
-        for name in ("total", "size", "seed"):
+        for name in ("total", "seed"):
             _number(name, getattr(self, name), 0, whole=True)
         for name in ("seconds", "think", "rate"):
             _number(name, getattr(self, name), 0)
@@ -159,12 +131,6 @@ class Plan:
             raise PlanError("operations: there is none")
         if not self.total and not self.seconds:
             raise PlanError("total and seconds are both 0: the load would never end")
-        if len({operation.containers is None for operation in self.operations}) > 1:
-            raise PlanError("operations: either all have containers, or none has")
-
-    def name(self, number: int) -> str:
-        """Of an object, without its container."""
-        return f"{self.prefix}{number:06d}{self.suffix}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, from which :func:`from_dict` makes the same plan."""
@@ -188,13 +154,15 @@ def from_dict(data: Any) -> Plan:
 
 
 def _operation(data: Any) -> Operation:
-    if not isinstance(data, Mapping):
-        raise PlanError(f"operations: {data!r} is not an object")
-    names = {key: Names(**data[key]) for key in ("containers", "objects") if data.get(key) is not None}
-    return _made(Operation, "operation", {**data, **names})
+    if isinstance(data, Mapping):
+        names = {key: _made(Names, key, data[key]) for key in ("containers", "objects") if data.get(key) is not None}
+        data = {**data, **names}
+    return _made(Operation, "operation", data)
 
 
-def _made(kind: type, what: str, given: Mapping[str, Any]) -> Any:
+def _made(kind: type, what: str, given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        raise PlanError(f"{what}: {given!r} is not an object")
     known = [each.name for each in dataclasses.fields(kind)]
     for name in given:
         if name not in known:
@@ -221,6 +189,15 @@ def parse(source: str, text: str | bytes) -> Plan:
         return from_dict(json.loads(text))
     except ValueError as error:
         raise PlanError(f"{source}: {error}") from error
+
+
+@contextlib.contextmanager
+def _named(what: str) -> Iterator[None]:
+    """What is wrong with a selector is what is wrong with a plan, and the message names where."""
+    try:
+        yield
+    except SelectorError as error:
+        raise PlanError(f"{what}: {error}") from error
 
 
 def _one_of(what: str, value: Any, allowed: tuple[str, ...]) -> None:

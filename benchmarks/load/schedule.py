@@ -10,7 +10,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from benchmarks.load import selectors
-from benchmarks.load.plan import Names, Operation, Plan, PlanError
+from benchmarks.load.plan import Plan, PlanError
 from benchmarks.load.selectors import mixed
 
 #: Of an object that was not written by the plan's own rules.
@@ -35,11 +35,6 @@ class Step(NamedTuple):
     due: float | None = None
 
 
-def step_of(plan: Plan, kind: str, number: int) -> Step:
-    """An operation on the object of this number of the plan's container."""
-    return Step(kind, number, plan.container, plan.name(number), plan.size)
-
-
 def due(plan: Plan) -> Iterator[float]:
     """When the operations of an open loop are due, one after the other, in seconds after the begin of the run.
 
@@ -54,7 +49,7 @@ def due(plan: Plan) -> Iterator[float]:
 class Schedule:
     """The operations of a plan by number. In each block of them all have exactly their weights' shares, shuffled.
 
-    So the rank of an operation among those of its kind is known, which ``each``, r() and s() count.
+    So the rank of an operation among those of its kind is known, which r() and s() count.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -77,24 +72,10 @@ class Schedule:
         operation = self._plan.operations[which]
         # Operations must not all choose the same numbers at the same time.
         seed = self._plan.seed + 16 * which
-        if operation.containers is not None:
-            return self._selected(operation, operation.containers, rank, seed)
-        offset = rank if operation.selection == "each" else mixed(seed + 1, rank)
-        return step_of(self._plan, operation.kind, operation.first + offset % operation.count)
-
-    def _shuffled(self, block: int) -> list[tuple[int, int]]:
-        kinds = [which for which, count in enumerate(self._counts) for _ in range(count)]
-        order = sorted(range(self._length), key=lambda place: mixed(self._plan.seed, block * self._length + place))
-        # Whichever places an operation gets, its ranks follow each other in them.
-        ranks = [count() for _ in self._counts]
-        return [(kinds[place], next(ranks[kinds[place]])) for place in order]
-
-    def _selected(self, operation: Operation, containers: Names, rank: int, seed: int) -> Step:
-        """The step of this rank of an operation, among what its selectors choose."""
-        chosen = selectors.selector(containers.selector)
+        chosen = selectors.selector(operation.containers.selector)
         container = chosen.number(rank, seed + 2)
         if operation.objects is None:
-            return Step(operation.kind, container << 32, containers.name(container), "", UNKNOWN_SIZE)
+            return Step(operation.kind, container << 32, operation.containers.name(container), "", UNKNOWN_SIZE)
         objects = selectors.selector(operation.objects.selector)
         if operation.scan:
             container, number = divmod(rank % operation.scanned, objects.width)
@@ -102,8 +83,15 @@ class Schedule:
         else:
             number = objects.number(rank, seed + 3)
         size = selectors.size(operation.sizes, rank, seed + 4) if operation.sizes else UNKNOWN_SIZE
-        name = operation.objects.name(number)
-        return Step(operation.kind, container << 32 | number, containers.name(container), name, size)
+        names = operation.containers.name(container), operation.objects.name(number)
+        return Step(operation.kind, container << 32 | number, *names, size)
+
+    def _shuffled(self, block: int) -> list[tuple[int, int]]:
+        kinds = [which for which, count in enumerate(self._counts) for _ in range(count)]
+        order = sorted(range(self._length), key=lambda place: mixed(self._plan.seed, block * self._length + place))
+        # Whichever places an operation gets, its ranks follow each other in them.
+        ranks = [count() for _ in self._counts]
+        return [(kinds[place], next(ranks[kinds[place]])) for place in order]
 
     def share(self, worker: int, workers: int) -> Iterator[Step]:
         """The operations of one of so many workers, in order; without an end if the plan has no ``total``.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 # From the module itself: what the package has of that name is eventlet's once it was imported.
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from benchmarks.load import selectors
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Plan
 
@@ -49,7 +50,7 @@ def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes, length: in
 
 @contextlib.contextmanager
 def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
-    """Yields its URL and what it sees."""
+    """Yields its URL and what it sees; the objects are those of the first container, with one size for all."""
     objects = Objects(plan, fault)
 
     class Handler(_Handler):
@@ -57,6 +58,7 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
 
         def do_GET(self) -> None:
             number = int(self.path.rpartition("-")[2])
+            size = selectors.size(plan.operations[0].sizes, number)
             with objects.lock:
                 objects.numbers.append(number)
                 if not self.is_known:
@@ -65,7 +67,7 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
                 count = len(objects.numbers)
             if objects.fault(self, count):
                 return
-            answer(self, 200, b"".join(objects.content.pieces(number)))
+            answer(self, 200, b"".join(objects.content.pieces(1 << 32 | number, size)))
 
     with _running(Handler) as url:
         yield url, objects

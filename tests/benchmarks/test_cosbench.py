@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.load import cosbench, selectors
-from benchmarks.load import plan as plans
 from benchmarks.load.cosbench import WorkloadError
 from benchmarks.load.plan import Names, Operation, Plan, PlanError
 from benchmarks.load.schedule import UNKNOWN_SIZE, Schedule
@@ -82,7 +81,7 @@ def test_sizes_without_a_unit(text) -> None:
 
 
 def selected(*operations: Operation, **fields) -> Plan:
-    return Plan(**{"protocol": "swift", "server": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
+    return Plan(**{"protocol": "swift", "server": {}, "operations": operations, "seconds": 1, **fields})
 
 
 ONE = Names("c(1)")
@@ -99,11 +98,6 @@ def test_the_mix_is_exact_and_sequences_skip_nothing() -> None:
     reads = [step for step in steps if step.kind == "read"]
     assert {step.container for step in reads} == {"c1", "c2"} and {step.size for step in reads} == {UNKNOWN_SIZE}
     assert len({step.name for step in reads}) == 50
-    # Workers share it, as it comes to them.
-    whole = selected(READ, WRITE, Operation("list", 5, containers=Names("c(1)")), total=500, think=0.5)
-    assert plans.from_dict(whole.to_dict()) == whole
-    shares = [list(Schedule(whole).share(worker, 3)) for worker in range(3)]
-    assert [shares[index % 3][index // 3] for index in range(500)] == list(Schedule(whole).share(0, 1))
 
 
 def test_a_scan_has_every_object_of_every_container_once() -> None:
@@ -117,14 +111,14 @@ def test_a_scan_has_every_object_of_every_container_once() -> None:
     assert len({step.number for step in steps}) == 15
 
 
-#: The fields of an operation, beside one container.
 NOT_OPERATIONS = [
-    ({"kind": "read", "objects": ONE, "containers": None}, "go with containers"),
     ({"kind": "read"}, "needs objects"),
     ({"kind": "list", "objects": ONE}, "has no objects"),
     ({"kind": "write", "objects": ONE}, "needs sizes"),
     ({"kind": "read", "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
-    ({"kind": "read", "objects": ONE, "scan": True}, "cannot be scanned"),
+    ({"kind": "read", "objects": Names("u(1,2)"), "scan": True}, "cannot be scanned"),
+    ({"kind": "delete", "objects": ONE, "sizes": "c(1)KB"}, "delete: has no sizes"),
+    ({"kind": "read", "objects": ONE, "sizes": "u(1,2)KB"}, "sizes: 'u.1,2.KB' is not the size of all"),
     ({"kind": "read", "objects": ONE, "weight": 1.5}, "whole number"),
 ]
 
@@ -132,12 +126,7 @@ NOT_OPERATIONS = [
 @pytest.mark.parametrize(("fields", "message"), NOT_OPERATIONS)
 def test_operations_that_can_not_be(fields, message) -> None:
     with pytest.raises(PlanError, match=message):
-        Operation(**{"containers": ONE, **fields})
-
-
-def test_all_operations_choose_in_the_same_way() -> None:
-    with pytest.raises(PlanError, match="either all have containers"):
-        selected(READ, Operation("read"))
+        Operation(**fields)
 
 
 # --- files
@@ -291,10 +280,9 @@ PREPARE = 'type="prepare" config="containers={};objects=r(1,2);sizes=c(1)KB{}"'
 #: The line, the message, and the parts of the file.
 TOLD: list[tuple[int, str, dict[str, str]]] = [
     *((LINES[part], message, {part: text}) for part, text, message in WRONG),
-    (7, "'u(1,2)' cannot be scanned, only r(LOW,HIGH)", {"work": PREPARE.format("u(1,2)", ""), "operation": ""}),
+    (7, "'u(1,2)' cannot be scanned, only c(N) and", {"work": PREPARE.format("u(1,2)", ""), "operation": ""}),
     (7, "createContainer=maybe is not supported; allowed: false, true",
      {"work": PREPARE.format("r(1,2)", ";createContainer=maybe"), "operation": ""}),
-    (7, "'c(1)' cannot be scanned", {"work": 'type="init" config="containers=c(1)"', "operation": ""}),
     (7, "work 'work': there is no storage for it; allowed: swift, s3", {"storage": ""}),
     (4, "Keystone's third version", {"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}),
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from benchmarks.harness import engine, results, statistics
 from benchmarks.load.content import Content
+from benchmarks.load.schedule import Schedule
 from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
 from benchmarks.suites.disk_swift import workload as disk_swift
@@ -49,12 +50,15 @@ def test_a_stock_server_under_a_fast_name_is_an_error() -> None:
 def test_the_logs_on_the_disk_are_those_of_the_plan(tmp_path) -> None:
     parameters = {"source": "disk", "fastio": "off", "chunk": 1, "users": 1, "objects": 2, "size": 100_000, "total": 1}
     plan = disk_swift.reading(parameters, "http://127.0.0.1:1")
-    path = tmp_path / plan.name(1)
+    step = Schedule(plan).step(1)
+    written = Schedule(disk_swift.writing(parameters, dict.fromkeys(("auth_v1", "user", "key"), "x"))).step(1)
+    assert written == step._replace(kind="write", name=f"{step.container}/{step.name}")
+    path = tmp_path / step.name
     for _ in range(2):
-        disk_swift._write(path, Content(plan), 1)
-        assert path.read_bytes() == Content(plan).at(1, 0, 100_000)
+        disk_swift._write(path, Content(plan), step)
+        assert path.read_bytes() == b"".join(Content(plan).pieces(step.number, 100_000))
     path.write_bytes(b"half")
-    disk_swift._write(path, Content(plan), 1)
+    disk_swift._write(path, Content(plan), step)
     assert path.stat().st_size == 100_000
 
 

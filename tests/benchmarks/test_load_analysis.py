@@ -14,7 +14,7 @@ pytest.importorskip("scipy", reason="the comparison needs the extra 'bench'")
 from benchmarks.harness import compare, results, tables
 from benchmarks.load import __main__ as command
 from benchmarks.load import analysis, records, report
-from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.plan import Names, Operation, Plan
 from benchmarks.load.records import Record, Writer
 from fastio import terminal
 
@@ -30,8 +30,9 @@ def operation(user: int, start: float, end: float, *, size: int = 1000, error: s
 def run_of(directory: Path, *workers: list[Record], cpu: float = 0.1, **fields) -> Path:
     """A run of these operations, one list for each worker."""
     directory.mkdir(parents=True)
-    defaults = {"protocol": "logs", "server": {"url": "http://127.0.0.1:1"}, "total": 1, "size": 1000}
-    plan = Plan(operations=(Operation("read"),), **{**defaults, **fields.pop("plan", {})})
+    defaults = {"protocol": "logs", "server": {"url": "http://127.0.0.1:1"}, "total": 1}
+    read = Operation("read", objects=Names("r(1,9)"), sizes="c(1000)B")
+    plan = Plan(operations=(read,), **{**defaults, **fields.pop("plan", {})})
     about = []
     for number, operations in enumerate(workers):
         writer = Writer()
@@ -251,5 +252,5 @@ def test_results_of_runs_compare(tmp_path, capsys) -> None:
     rows = [line.split() for line in text.splitlines() if line.strip().startswith("read")]
     assert rows and rows[-1][-1] == "faster"
     (case,) = results.read(tmp_path / "after.json").cases
-    assert case.parameters["operations"] == "kind read, weight 1, count 1, selection each"
+    assert case.parameters["operations"] == "kind read, weight 1, containers c(1), objects r(1,9), sizes c(1000)B"
     assert case.figures("run") == pytest.approx([20 * 1000 / (1 << 20)] * 5, rel=1e-3)

@@ -8,21 +8,25 @@ import pytest
 
 from benchmarks.load import exchange, protocols
 from benchmarks.load.exchange import Connection
-from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.plan import Names, Operation, Plan
 from tests.benchmarks import object_server
 
 SIZE = 3 * exchange.READ_SIZE + 5
 
 
+def reading(size: int) -> Operation:
+    return Operation("read", objects=Names("c(1)", "object-"), sizes=f"c({size})B")
+
+
 def plan(size: int) -> Plan:
-    return Plan("logs", {"url": "http://127.0.0.1:1"}, (Operation("read"),), total=1, size=size)
+    return Plan("logs", {"url": "http://127.0.0.1:1"}, (reading(size),), total=1)
 
 
 def test_the_parts_of_a_request_follow_each_other() -> None:
     with object_server.serving(plan(20_000)) as (url, objects):
         pieces: list[bytes | memoryview] = []
-        found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pieces.append)
-        assert b"".join(pieces) == objects.content.at(1, 0, 20_000)
+        found = Connection(url, keep_alive=False).exchange("GET", "/load1/object-1", into=pieces.append)
+        assert b"".join(pieces) == objects.content.at(1 << 32 | 1, 0, 20_000, 20_000)
     assert found.status == 200
     assert found.sent is not None and found.first_byte is not None and found.end is not None
     assert found.start <= found.sent <= found.first_byte <= found.end
@@ -30,7 +34,7 @@ def test_the_parts_of_a_request_follow_each_other() -> None:
 
 def test_requests_come_from_the_address_that_is_chosen() -> None:
     chosen = Plan(
-        "logs", {"url": "", "source_address": "127.0.0.3"}, (Operation("read"),), total=1, size=SIZE, keep_alive=False
+        "logs", {"url": "", "source_address": "127.0.0.3"}, (reading(SIZE),), total=1, keep_alive=False
     )  # fmt: skip
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = {**chosen.server, "url": f"http://127.0.0.1:{listener.getsockname()[1]}"}
@@ -47,7 +51,7 @@ def test_others_have_their_turn(monkeypatch) -> None:
     turns: list[None] = []
     monkeypatch.setattr(exchange, "_let_others", lambda: turns.append(None))
     with object_server.serving(plan(SIZE)) as (url, _):
-        Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=lambda _: None)
+        Connection(url, keep_alive=False).exchange("GET", "/load1/object-1", into=lambda _: None)
         assert len(turns) == 3
     turns.clear()
     # It takes everything and answers nothing.
@@ -67,7 +71,7 @@ def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
         connection = Connection(url)
         for _ in range(3):
             # Without the header that would say so.
-            assert connection.exchange("GET", "/load/object-000001").status == 200
+            assert connection.exchange("GET", "/load1/object-1").status == 200
         connection.close()
         assert len(objects.connections) == 3
 
@@ -78,7 +82,7 @@ def test_of_an_error_the_beginning_is_kept() -> None:
         return True
 
     with object_server.serving(plan(10), fail) as (url, _):
-        found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pytest.fail)  # type: ignore[arg-type]
+        found = Connection(url, keep_alive=False).exchange("GET", "/load1/object-1", into=pytest.fail)  # type: ignore[arg-type]
     assert (found.status, found.text) == (503, b"busy" * (exchange.ERROR_BYTES // 4))
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import statistics
 import sys
 from pathlib import Path
@@ -13,17 +14,21 @@ from hypothesis import strategies as st
 from benchmarks.load import __main__ as command
 from benchmarks.load import plan as plans
 from benchmarks.load.content import BLOCK, Check, Content
-from benchmarks.load.plan import Operation, Plan, PlanError
+from benchmarks.load.plan import Names, Operation, Plan, PlanError
 from benchmarks.load.schedule import Schedule, due
+from benchmarks.load.selectors import selector
+
+READ = Operation("read", 80, objects=Names("u(1,7)", "object-"))
+WRITE = Operation("write", 20, objects=Names("r(8,9)", "object-", ".txt"), sizes="c(5)KB")
 
 
 def plan(*operations: Operation, **fields) -> Plan:
     defaults = {"protocol": "logs", "server": {"url": "http://127.0.0.1:1"}, "total": 10}
-    return Plan(operations=operations or (Operation("read"),), **{**defaults, **fields})
+    return Plan(operations=operations or (READ,), **{**defaults, **fields})
 
 
 def test_it_survives_json() -> None:
-    original = plan(Operation("read", weight=80, count=7), Operation("write", weight=20, first=7), users=3, size=5)
+    original = plan(READ, WRITE, Operation("list", 5, Names("c(3)")), users=3, think=0.5, labels={"server": "it"})
     assert plans.from_dict(json.loads(json.dumps(original.to_dict()))) == original
 
 
@@ -39,8 +44,10 @@ def test_it_survives_json() -> None:
         ({"operations": []}, "operations: there is none"),
         ({"operations": 3}, "operations: 3 is not a list"),
         ({"operations": [{"kind": "move"}]}, "operation 'move' is not one of read, write, delete, list"),
+        ({"operations": ["read"]}, "operation: 'read' is not an object"),
         ({"operations": [{"kind": "read", "size": 3}]}, "operation: there is no 'size'"),
-        ({"operations": [{"kind": "read", "selection": "zipf"}]}, "selection 'zipf' is not one of each, random"),
+        ({"operations": [{"kind": "read", "objects": "r(1,2)"}]}, "objects: 'r(1,2)' is not an object"),
+        ({"operations": [{"kind": "read", "objects": {"chosen": 1}}]}, "objects: there is no 'chosen', only selector"),
         ({"rate": -1}, "rate -1 is not a number from 0 on"),
         ({"rate": 5, "think": 1}, "think 1 goes without a rate 5"),
         ({"version": 99}, "version 99"),
@@ -48,7 +55,7 @@ def test_it_survives_json() -> None:
     ],
 )
 def test_what_is_wrong_is_named(change, message) -> None:
-    with pytest.raises(PlanError, match=message.replace("(", r"\(")):
+    with pytest.raises(PlanError, match=re.escape(message)):
         plans.from_dict({**plan().to_dict(), **change})
 
 
@@ -70,10 +77,13 @@ def test_the_examples_of_the_documentation() -> None:
     assert "benchmarks.load worker {{ load_master }} --keep" in str(play)
 
 
+RANGES = st.tuples(st.sampled_from("urs"), st.integers(1, 50), st.integers(0, 20)).map(
+    lambda each: f"{each[0]}({each[1]},{each[1] + each[2]})"
+)
 OPERATIONS = st.lists(
     st.builds(
-        Operation, kind=st.sampled_from(plans.KINDS), weight=st.integers(1, 100), first=st.integers(0, 50),
-        count=st.integers(1, 20), selection=st.sampled_from(plans.SELECTIONS),
+        Operation, kind=st.just("read"), weight=st.integers(1, 100), objects=st.builds(Names, RANGES, st.just("o")),
+        containers=st.builds(Names, RANGES, st.just("c")),
     ),
     min_size=1, max_size=4,
 )  # fmt: skip
@@ -88,38 +98,42 @@ def test_workers_share_exactly_the_plan(operations, total, workers, seed, rate) 
     shares = [list(schedule.share(worker, workers)) for worker in range(workers)]
     assert [shares[index % workers][index // workers] for index in range(total)] == alone
     assert sum(map(len, shares)) == len(alone) == total
-    allowed = {(each.kind, each.first + offset) for each in operations for offset in range(each.count)}
-    assert {(step.kind, step.number) for step in alone} <= allowed
+    allowed = [(selector(each.containers.selector), selector(each.objects.selector)) for each in operations]
+    for step in alone:
+        container, number = divmod(step.number, 1 << 32)
+        assert (step.container, step.name) == (f"c{container}", f"o{number}")
+        assert any(c.low <= container <= c.high and o.low <= number <= o.high for c, o in allowed)
     if rate:
         assert alone[0].due == 0 and all(a.due <= b.due for a, b in itertools.pairwise(alone))
 
 
 def test_each_object_once() -> None:
-    steps = list(Schedule(plan(Operation("write", first=5, count=40), total=40)).share(0, 1))
-    assert sorted(step.number for step in steps) == list(range(5, 45))
+    write = Operation("write", objects=Names("r(5,44)", "object-"), sizes="c(3)B")
+    steps = list(Schedule(plan(write, total=40)).share(0, 1))
+    assert [step.name for step in steps] == [f"object-{number}" for number in range(5, 45)]
+    assert {(step.container, step.size) for step in steps} == {("load1", 3)}
 
 
 @given(data=st.data())
 def test_any_part_of_an_object_is_that_part_of_it(data) -> None:
-    made = Content(plan(size=data.draw(st.sampled_from([0, 1, 1000, 70_000, 3_000_001]))))
+    made, size = Content(plan()), data.draw(st.sampled_from([0, 1, 1000, 70_000, 3_000_001]))
     number = data.draw(st.integers(0, 1000))
-    whole = b"".join(made.pieces(number))
+    whole = b"".join(made.pieces(number, size))
     offset, length = data.draw(st.integers(0, 3_100_000)), data.draw(st.integers(0, 3_100_000))
-    assert len(whole) == made.size
-    assert made.at(number, offset, length) == whole[offset : offset + length]
+    assert len(whole) == size
+    assert made.at(number, offset, length, size) == whole[offset : offset + length]
 
 
 def test_objects_differ() -> None:
-    made = Content(plan(size=4096))
-    assert len({made.at(number, 0, 4096) for number in range(200)}) == 200
-    other = Content(plan(size=4096, seed=1))
-    assert other.at(0, 0, 4096) != made.at(0, 0, 4096)
+    made, other = Content(plan()), Content(plan(seed=1))
+    assert len({made.at(number, 0, 4096, 4096) for number in range(200)}) == 200
+    assert other.at(0, 0, 4096, 4096) != made.at(0, 0, 4096, 4096)
 
 
 @given(st.integers(0, 2 * BLOCK + 9), st.lists(st.integers(1, 400_000), max_size=8), st.data())
 def test_every_wrong_byte_is_seen(size, cuts, data) -> None:
-    made = Content(plan(size=size))
-    body = bytearray(b"".join(made.pieces(7)))
+    made = Content(plan())
+    body = bytearray(b"".join(made.pieces(7, size)))
     damage = data.draw(st.sampled_from(["none", "shorter", "longer", "bit"])) if size else "longer"
     if damage == "shorter":
         del body[-1:]
@@ -127,7 +141,7 @@ def test_every_wrong_byte_is_seen(size, cuts, data) -> None:
         body += b"x"
     elif damage == "bit":
         body[data.draw(st.integers(0, size - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    check = Check(made, 7)
+    check = Check(made, 7, size)
     offset = 0
     for cut in [*cuts, len(body)]:
         check.add(bytes(body[offset : offset + cut]))
@@ -142,7 +156,7 @@ def test_every_wrong_byte_is_seen(size, cuts, data) -> None:
 
 
 def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
-    check = Check(Content(plan(size=3)), 0, every_byte=False)
+    check = Check(Content(plan()), 0, 3, every_byte=False)
     check.add(b"abc")
     assert check.problem() == ""
     check.add(b"d")

@@ -26,7 +26,7 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 from benchmarks.backends import SERVICES
 from benchmarks.backends.base import reserved_port
 from benchmarks.load import analysis, client, protocols, report
-from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.plan import Names, Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
 from tests.conftest import with_services
@@ -37,12 +37,21 @@ pytestmark = with_services
 ROOT = Path(__file__).parent.parent.parent
 
 #: How often plan()'s operations use each of its objects.
-TWICE = dict.fromkeys(range(50), 2)
+TWICE = dict.fromkeys(range(1, 51), 2)
 
 
-def plan(url: str = "http://127.0.0.1:1", **fields) -> Plan:
-    defaults = {"operations": (Operation("read", count=50),), "users": 3, "total": 100, "size": 20_000, "patience": 20}
+def operation(kind: str, count: int, size: int) -> Operation:
+    return Operation(kind, objects=Names(f"r(1,{count})", "object-"), sizes=f"c({size})B")
+
+
+def plan(url: str = "http://127.0.0.1:1", size: int = 20_000, **fields) -> Plan:
+    defaults = {"operations": (operation("read", 50, size),), "users": 3, "total": 100, "patience": 20}
     return Plan(protocol="logs", server={"url": url}, **{**defaults, **fields})
+
+
+def numbers(found: analysis.Run) -> dict[int, int]:
+    """How often each object was used."""
+    return collections.Counter((found.operations.number & 0xFFFFFFFF).tolist())
 
 
 def read(directory: Path) -> analysis.Run:
@@ -61,7 +70,7 @@ def test_one_process(tmp_path) -> None:
     found, objects = carried_out(tmp_path, plan())
     operations = found.operations
     assert collections.Counter(objects.numbers) == TWICE
-    assert collections.Counter(operations.number.tolist()) == TWICE
+    assert numbers(found) == TWICE
     assert not operations.failed.any() and set(operations.status) == {200} and set(operations.bytes) == {20_000}
     assert set(operations.user) == {0, 1, 2}
     # Each user has kept its connection.
@@ -100,7 +109,7 @@ def test_an_open_loop_shows_a_stall(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
     chosen = plan(users=4, total=150, size=1000, rate=100)
     found, objects = carried_out(tmp_path, chosen, stall(20, 1.0))
-    assert collections.Counter(found.operations.number.tolist()) == collections.Counter(objects.numbers)
+    assert numbers(found) == collections.Counter(objects.numbers)
     assert len(objects.numbers) == 150
     # Of those that were due while nobody was answered, four were under way at the most, and all of them waited.
     assert (found.operations.milliseconds("from_due") >= 500).sum() >= 45
@@ -315,7 +324,7 @@ def test_what_can_not_be_done_is_told(tmp_path, arguments, message) -> None:
     ("fields", "message"),
     [
         ({"protocol": "swift", "server": {"url": "x"}}, "server of swift: needs user, key"),
-        ({"operations": (Operation("write"),)}, "logs cannot write, only read"),
+        ({"operations": (operation("write", 1, 1),)}, "logs cannot write, only read"),
         ({}, "there is something in it already"),
     ],
 )
@@ -364,14 +373,15 @@ ALL = ("write", "read", "list", "delete")
 def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str] = ALL) -> None:
     """Write, read, list and delete, with two users; and the same container again."""
     chosen = Plan(
-        protocol=protocol, server=server, operations=(Operation("write", count=20),), users=2, total=20, size=300_001,
-        container="load",
+        protocol=protocol, server=server, operations=(operation("write", 20, 300_001),), users=2, total=20,
     )  # fmt: skip
     service = protocols.once(chosen)
     for _ in range(2):
-        service.make_container("load")
+        service.make_container("load1")
     for kind in kinds:
-        step = dataclasses.replace(chosen, operations=(Operation(kind, count=20),))
+        objects = None if kind == "list" else Names("r(1,20)", "object-")
+        sizes = "c(300001)B" if kind in ("read", "write") else ""
+        step = dataclasses.replace(chosen, operations=(Operation(kind, objects=objects, sizes=sizes),))
         found = read(client.carry_out(step, tmp_path / kind))
         assert found.errors == {}
         assert len(found.operations) == 20
@@ -379,11 +389,11 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
         assert report.figures(found)["verified"]
     if kinds != ALL:
         return
-    gone = dataclasses.replace(chosen, operations=(Operation("read", count=20),))
+    gone = dataclasses.replace(chosen, operations=(operation("read", 20, 300_001),))
     found = read(client.carry_out(gone, tmp_path / "gone"))
     assert report.figures(found)["success_ratio"] == 0 and set(found.operations.status) == {404}
     for _ in range(2):
-        service.remove_container("load")
+        service.remove_container("load1")
 
 
 def test_swift(tmp_path) -> None:
@@ -400,9 +410,9 @@ def test_swift_renews_its_token(tmp_path) -> None:
         access = running.access()
         chosen = Plan(
             protocol="swift", server={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=5,
-            operations=(Operation("write", count=5),), size=1000,
+            operations=(operation("write", 5, 1000),),
         )  # fmt: skip
-        protocols.once(chosen).make_container("load")
+        protocols.once(chosen).make_container("load1")
         found = read(client.carry_out(chosen, tmp_path / "run"))
         assert found.errors == {}
         wrong = dataclasses.replace(chosen, server={**chosen.server, "key": "guess"})

@@ -37,13 +37,13 @@ def swift():
 def objects(swift):
     """What is in Swift, by name."""
     content = {"only/in-swift.txt": LOG, "both.txt": b"from swift", "large.bin": LARGE, "ünïcode/ü.txt": LOG}
-    parameters = {"objects": 1, "size": 0}
+    parameters, container = {"objects": 1, "size": 0}, disk_swift.CONTAINER.name(1)
     plan = disk_swift.writing(parameters, swift)
     kind = protocols.client_class("swift")
     client: Any = kind(plan, Content(plan), kind.shared(plan))
-    client.make_container(plan.container)
+    client.make_container(container)
     for name, data in content.items():
-        path = client._path(plan.container, name)
+        path = client._path(container, name)
         found = Exchange()
 
         def put(headers, path=path, data=data, found=found) -> str:
@@ -65,7 +65,7 @@ def server(request, swift, objects, tmp_path_factory):
     (root / "large.bin").write_bytes(LARGE[::-1])
     (root.parent / "outside.txt").write_bytes(b"outside")
     (root / "link.txt").symlink_to(root.parent / "outside.txt")
-    access = {key: swift[key] for key in ("auth_v1", "user", "key")} | {"container": disk_swift.CONTAINER}
+    access = {key: swift[key] for key in ("auth_v1", "user", "key")} | {"container": disk_swift.CONTAINER.name(1)}
     with LogServer(fastio=request.param, root=str(root), swift=json.dumps(access)) as running:
         if request.param == "on":
             disk_swift.check_patched(running.status)

@@ -17,7 +17,8 @@ from benchmarks.harness.engine import ROOT
 from benchmarks.load import measuring
 from benchmarks.load.bottleneck import Limits, find
 from benchmarks.load.content import Content
-from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.plan import Names, Operation, Plan
+from benchmarks.load.schedule import Schedule
 from benchmarks.load.usage import Usage
 from benchmarks.suites.concurrency import network, tables
 from tests.backends.required import missing
@@ -42,10 +43,11 @@ def test_workers_on_other_machines_share_a_load(tmp_path: Path) -> None:
         pytest.skip("needs the extra 'load'")
     if reason := Network().why_not() or LogServer().why_not():
         missing(Network.name, reason)
-    plan = Plan("logs", {}, (Operation("read", count=10),), users=4, total=40, size=100_003)
-    (tmp_path / plan.container).mkdir()
-    for number in range(10):
-        (tmp_path / plan.container / plan.name(number)).write_bytes(b"".join(Content(plan).pieces(number)))
+    read = Operation("read", objects=Names("r(1,10)"), sizes="c(100003)B")
+    plan = Plan("logs", {}, (read,), users=4, total=40)
+    (tmp_path / "load1").mkdir()
+    for step in Schedule(plan).share(0, 1):
+        (tmp_path / "load1" / step.name).write_bytes(b"".join(Content(plan).pieces(step.number, step.size)))
     with (
         Network(clients=2, rate="1Gbit") as machines,
         machines.inside(SERVER),

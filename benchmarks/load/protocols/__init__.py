@@ -82,7 +82,7 @@ class Client:
 
     def get(self, path: str, step: Step, found: Exchange, headers: Mapping[str, str]) -> str:
         """Read an object and compare it."""
-        check = Check(self.content, step.number, self.plan.verify, step.size)
+        check = Check(self.content, step.number, step.size, self.plan.verify)
         try:
             self.connection.exchange("GET", path, headers, into=check.add, found=found)
         finally:
@@ -93,7 +93,7 @@ class Client:
         """Write an object."""
         size = step.size
         self.connection.exchange(
-            "PUT", path, headers, body=lambda: self.content.pieces(step.number, size=size), length=size, found=found
+            "PUT", path, headers, body=lambda: self.content.pieces(step.number, size), length=size, found=found
         )
         problem = failure(found, *good)
         found.bytes = 0 if problem else size

@@ -60,7 +60,7 @@ class S3(Client):
         return self.ask("DELETE", path, found, self._headers("DELETE", path), 200, 204)
 
     def list(self, step: Step, found: Exchange) -> str:
-        query = urllib.parse.urlencode({"list-type": "2", "max-keys": "1000", "prefix": self.plan.prefix})
+        query = urllib.parse.urlencode({"list-type": "2", "max-keys": "1000"})
         path = f"{quoted(step.container)}?{query}"
         return self.ask("GET", path, found, self._headers("GET", path), 200)
 

@@ -133,7 +133,7 @@ class Swift(Client):
         return self._logged_in(lambda headers: self.ask("DELETE", path, found, headers, 204), found)
 
     def list(self, step: Step, found: Exchange) -> str:
-        path = self._path(step.container) + "?limit=1000&prefix=" + urllib.parse.quote(self.plan.prefix)
+        path = self._path(step.container) + "?limit=1000"
         return self._logged_in(lambda headers: self.ask("GET", path, found, headers, 200, 204), found)
 
     def make_container(self, name: str) -> None:

@@ -33,7 +33,7 @@ from typing import Any
 
 from benchmarks.harness.worker import running, surroundings
 from benchmarks.load import measuring
-from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.plan import Names, Operation, Plan
 
 #: Seconds for the last requests to be in the trace's file: each is written when it has ended.
 TRACE_WRITTEN = 1.0
@@ -41,10 +41,9 @@ TRACE_WRITTEN = 1.0
 
 def _plan(parameters: Mapping[str, Any], access: Mapping[str, Any], kind: str, **fields: Any) -> Plan:
     server = {"url": access["url"], "source_address": parameters.get("source", "")}
-    return Plan(
-        protocol="glance", server=server, operations=(Operation(kind, count=parameters["objects"]),),
-        size=parameters["size"], keep_alive=False, **fields,
-    )  # fmt: skip
+    images = Names(f"r(1,{parameters['objects']})", "image-")
+    operation = Operation(kind, objects=images, sizes=f"c({parameters['size']})B")
+    return Plan("glance", server, (operation,), keep_alive=False, **fields)
 
 
 def reading(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:

@@ -45,16 +45,14 @@ from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import cache_directory, recorded, running, surroundings
 from benchmarks.load import measuring
 from benchmarks.load.content import Content
-from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.plan import Names, Operation, Plan
+from benchmarks.load.schedule import Schedule, Step
 
 if TYPE_CHECKING:
     from benchmarks.backends.logserver import LogServer
 
 #: Of the objects in Swift, and the directory below the root on the disk.
-CONTAINER = "logs"
-SUFFIX = ".txt"
-#: In Swift the directory is part of the name.
-_PREFIX = f"{CONTAINER}/object-"
+CONTAINER = Names("c(1)", "logs")
 
 #: The address of this machine for workers of the load that are on others; the log server is then open to them.
 SERVER_VARIABLE = "FASTIO_LOAD_SERVER"
@@ -69,25 +67,32 @@ PATCHES = (
 SERVER_PATCHES = ("green_sendall",)
 
 
+def _plan(parameters: Mapping[str, Any], kind: str, protocol: str, server: dict[str, Any], **fields: Any) -> Plan:
+    chosen = "u" if kind == "read" and parameters.get("selection", "each") == "random" else "r"
+    # In Swift the directory is part of the name.
+    prefix = f"{CONTAINER.name(1)}/object-" if protocol == "swift" else "object-"
+    logs = Names(f"{chosen}(1,{parameters['objects']})", prefix, ".txt")
+    operation = Operation(kind, containers=CONTAINER, objects=logs, sizes=f"c({parameters['size']})B")
+    return Plan(protocol, server, (operation,), **fields)
+
+
 def reading(parameters: Mapping[str, Any], url: str) -> Plan:
     """The load on a log server."""
     source = choice(parameters, "source", "disk", "swift")
     label = f"{source}, fastio {parameters['fastio']}, chunks of {parameters['chunk']} bytes"
     server = {"url": url, **({"source": "swift"} if source == "swift" else {})}
-    return _read(parameters, protocol="logs", server=server, labels={"server": label})
+    return _reading(parameters, "logs", server, label)
 
 
 def reading_directly(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     """The same load on Swift itself."""
-    return _read(parameters, protocol="swift", server=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"})
+    return _reading(parameters, "swift", _login(access), "Swift itself")
 
 
-def _read(parameters: Mapping[str, Any], **fields: Any) -> Plan:
-    operation = Operation("read", count=parameters["objects"], selection=parameters.get("selection", "each"))
-    return Plan(
-        operations=(operation,), users=parameters["users"], total=parameters.get("total", 0),
-        seconds=parameters.get("seconds", 0), container=CONTAINER, suffix=SUFFIX, size=parameters["size"],
-        keep_alive=False, **fields,
+def _reading(parameters: Mapping[str, Any], protocol: str, server: dict[str, Any], label: str) -> Plan:
+    return _plan(
+        parameters, "read", protocol, server, users=parameters["users"], total=parameters.get("total", 0),
+        seconds=parameters.get("seconds", 0), keep_alive=False, labels={"server": label},
     )  # fmt: skip
 
 
@@ -97,11 +102,7 @@ def _login(access: Mapping[str, Any]) -> dict[str, Any]:
 
 def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     """What puts the same logs into Swift."""
-    return Plan(
-        protocol="swift", server=_login(access), operations=(Operation("write", count=parameters["objects"]),),
-        total=parameters["objects"], container=CONTAINER, prefix=_PREFIX, suffix=SUFFIX,
-        size=parameters["size"],
-    )  # fmt: skip
+    return _plan(parameters, "write", "swift", _login(access), total=parameters["objects"])
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,24 +112,24 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     told = surroundings()
     plan = writing(parameters, told["access"])
     content = Content(plan)
-    root = cache_directory() / f"random-logs-{plan.size}-{plan.seed}"
-    (root / CONTAINER).mkdir(parents=True, exist_ok=True)
-    for number in range(parameters["objects"]):
-        _write(root / plan.name(number), content, number)
+    root = cache_directory() / f"random-logs-{parameters['size']}-{plan.seed}"
+    (root / CONTAINER.name(1)).mkdir(parents=True, exist_ok=True)
+    for step in Schedule(plan).share(0, 1):
+        _write(root / step.name, content, step)
     for each in measuring.servers(told):
         plan = writing(parameters, each["access"])
-        protocols.once(plan).make_container(plan.container)
+        protocols.once(plan).make_container(CONTAINER.name(1))
         measuring.do_all(plan)
     return {"root": str(root)}
 
 
-def _write(path: Path, content: Content, number: int) -> None:
+def _write(path: Path, content: Content, step: Step) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if path.stat().st_size == content.size:
+        if path.stat().st_size == step.size:
             return
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     with open(partial, "wb") as file:
-        for piece in content.pieces(number):
+        for piece in content.pieces(step.number, step.size):
             file.write(piece)
     os.replace(partial, path)
 
@@ -187,7 +188,7 @@ def log_server(parameters: Mapping[str, Any], root: str, access: Mapping[str, An
 
     return LogServer(
         fastio=choice(parameters, "fastio", "off", "on"), root=root, chunk_size=parameters["chunk"],
-        swift=json.dumps(_login(access) | {"container": CONTAINER}), host=os.environ.get(SERVER_VARIABLE, HOST),
+        swift=json.dumps(_login(access) | {"container": CONTAINER.name(1)}), host=os.environ.get(SERVER_VARIABLE, HOST),
     )  # fmt: skip
 
 

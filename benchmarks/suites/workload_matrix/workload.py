@@ -55,9 +55,9 @@ def server(access: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return "s3", {key: access[key] for key in ("url", "access_key", "secret_key")}
 
 
-def plan(parameters: Mapping[str, Any], access: Mapping[str, Any], *operations: Operation, **fields: Any) -> Plan:
+def plan(access: Mapping[str, Any], *operations: Operation, **fields: Any) -> Plan:
     protocol, where = server(access)
-    return Plan(protocol=protocol, server=where, operations=operations, prefix="", size=parameters["size"], **fields)
+    return Plan(protocol=protocol, server=where, operations=operations, **fields)
 
 
 def written(first: int, parameters: Mapping[str, Any], scan: bool) -> Operation:
@@ -77,10 +77,10 @@ def main_plan(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
         operations.append(Operation("read", reads, containers=CONTAINERS, objects=Names(f"u(1,{objects})", PREFIX)))
     if reads < 100:
         operations.append(written(objects + 1, parameters, scan=False))
-    labels = {key: parameters[key] for key in ("reads", "processors", "rate")}
+    labels = {key: parameters[key] for key in ("size", "reads", "processors", "rate")}
     return plan(
-        parameters, access, *operations, users=parameters["workers"], seconds=parameters["seconds"],
-        think=parameters["think"], labels=labels,
+        access, *operations, users=parameters["workers"], seconds=parameters["seconds"], think=parameters["think"],
+        labels=labels,
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make the container and write what is read."""
     access = surroundings()["access"]
     writing = written(1, {**parameters, "reads": 0}, scan=True)
-    chosen = plan(parameters, access, writing, total=writing.scanned)
+    chosen = plan(access, writing, total=writing.scanned)
     with contextlib.closing(protocols.once(chosen)) as service:
         service.make_container(CONTAINERS.name(1))
     measuring.do_all(chosen)
@@ -101,7 +101,7 @@ def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
     deleting = Operation(
         "delete", containers=CONTAINERS, objects=Names(f"r(1,{2 * parameters['objects']})", PREFIX), scan=True
     )
-    chosen = plan(parameters, access, deleting, total=deleting.scanned)
+    chosen = plan(access, deleting, total=deleting.scanned)
     measuring.do_all(chosen, gone=404)
     with contextlib.closing(protocols.once(chosen)) as service:
         service.remove_container(CONTAINERS.name(1))
