@@ -205,12 +205,15 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
 
 
 def _show(directories: Sequence[Path], result: Path | None) -> None:
+    from benchmarks.harness import tables
     from benchmarks.load import report
 
     found = [report.read(directory) for directory in directories]
-    terminal.show(report.tables(found))
+    made = report.result(found)
+    problems = [f"{each.name}: {problem}" for each in found for problem in each.problems]
+    terminal.show([*tables.tables(made), *report.judgement(made)], problems)
     if result is not None:
-        report.result(found).write(result)
+        made.write(result)
 
 
 def _agent(chosen: argparse.Namespace) -> int:

@@ -67,15 +67,13 @@ class Load:
         samples.mkdir()
         with agent.everywhere(samples, pids, agents, patterns or {}):
             run = self.carry_out(plan)
-        found = report.measured(
-            "main", "main", "normal", run, (part or analysis.window)(run.operations), usage.read(samples),
-            limits or Limits(users=plan.users),
-        )  # fmt: skip
+        counted, limits = (part or analysis.window)(run.operations), limits or Limits(users=plan.users)
+        figures, details = report.measured(run, counted, usage.read(samples), limits)
         if self._records:
             for path in samples.iterdir():
                 path.rename(self.directory / path.name)
         kept = {"records": os.path.relpath(self.directory, ROOT)} if self._records else {}
-        return {**found.row(), **kept, **found.details()}
+        return {**figures, **kept, **details}
 
 
 def do_all(plan: Plan, gone: int | None = None) -> None:

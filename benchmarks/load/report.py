@@ -1,18 +1,18 @@
-"""Tables and results of loads and workloads: bandwidth, throughput, success, response times, and what was used
-meanwhile, with the bottleneck. It reads files only, so it can be done again.
+"""Results of loads and workloads: bandwidth, throughput, success, response times, and what was used meanwhile, with the
+bottleneck. Files only are read, so it can be done again.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import machine, statistics
+from benchmarks.harness import machine
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.load import Wrong, analysis, bottleneck, files, stages, usage
 from benchmarks.load.analysis import Operations, Run, Window
-from benchmarks.load.bottleneck import Bottleneck, Limits
+from benchmarks.load.bottleneck import Limits
 from benchmarks.load.plan import Operation
 from benchmarks.load.usage import Usage
 from fastio.tables import EMPTY, Table, number
@@ -26,7 +26,7 @@ LATE_SECONDS = 0.05
 #: Share of all cores that processes outside the load use, from which the figures are doubted.
 DISTURBED = 0.25
 
-#: Figures of a work of a workload, and of a run of a plan: name -> heading.
+#: Figures of a load: name -> heading.
 COLUMNS = {
     "operations_per_second": "ops/s",
     "success_ratio": "success",
@@ -40,47 +40,22 @@ COLUMNS = {
     "network_mib_s": "network, MiB/s",
     "disk_mib_s": "disk, MiB/s",
 }
-RUN_COLUMNS = {
-    "operations": "operations",
-    "failed": "failed",
-    "operations_per_second": "ops/s",
-    **{f"whole_p{each:g}_ms": f"p{each:g} ms" for each in analysis.PERCENTILES},
-    "first_byte_p50_ms": "first byte p50 ms",
-    "first_byte_p99_ms": "first byte p99 ms",
-    "from_due_p50_ms": "from when due p50 ms",
-    "from_due_p99_ms": "from when due p99 ms",
-    "generator_cpu": "CPU of the generator",
-}
+#: Further columns of a result, where its loads have these figures.
+MORE_COLUMNS = ("failed", "whole_p90_ms", "whole_p99.9_ms", "first_byte_p50_ms", "first_byte_p99_ms",
+                "from_due_p50_ms", "from_due_p99_ms")  # fmt: skip
 
 
 @dataclass
 class Measured:
     """A work of a stage with its operations, or those of a kind of a run of a plan."""
 
-    #: empty for a run of a plan
-    stage: str
-    name: str
+    title: str
     kind: str
     run: Run
+    #: of a round of a result, the bottleneck in words among them
     figures: dict[str, Any]
-    #: None if there are no samples of its time
-    usage: Usage | None = None
-    bottleneck: Bottleneck | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        return self.name if self.stage in ("", self.name) else f"{self.stage}, {self.name}"
-
-    def row(self) -> dict[str, Any]:
-        """Figures of a round of a result, and the bottleneck in words."""
-        return {**self.figures, "bottleneck": str(self.bottleneck) if self.bottleneck else ""}
-
-    def details(self) -> dict[str, Any]:
-        """Return all that was used, and what makes it doubtful."""
-        used = self.usage.to_dict() if self.usage else None
-        shares = self.bottleneck.to_dict() if self.bottleneck else None
-        return {"usage": used, "shares": shares, "doubts": self.notes}
+    #: all that was used, and what makes it doubtful
+    details: dict[str, Any]
 
 
 @dataclass
@@ -89,12 +64,9 @@ class Found:
 
     name: str
     works: list[Measured]
-    #: why it has failed, empty if it has not
-    failure: str = ""
-    doubts: list[str] = field(default_factory=list)
     #: stage -> done, failed or skipped; empty for a run of a plan
     stages: dict[str, str] = field(default_factory=dict)
-    #: what each work without operations, or with none that could be done, came to
+    #: what has failed, was not done, or makes all of it doubtful
     problems: list[str] = field(default_factory=list)
 
 
@@ -107,22 +79,23 @@ def read(directory: Path) -> Found:
         run = analysis.read(directory)
         kinds = sorted(set(map(str, run.operations.kind)))
         own = {kind: figures(run, None, run.operations[run.operations.kind == kind]) for kind in kinds}
-        works = [Measured("", kind, "normal", run, each, notes=notes(run)) for kind, each in own.items()]
+        works = [Measured(kind, "normal", run, each, {"doubts": notes(run)}) for kind, each in own.items()]
         return Found(directory.name, works)
     data = files.read(directory / stages.SUMMARY, "workload", stages.FORMAT, stages.VERSION, Wrong)
-    found = Found(data["name"], [], data["failure"], list(data["doubts"]))
+    found = Found(data["name"], [])
     try:
         samples = usage.read(directory)
     except usage.SamplesError as error:
         samples = []
-        found.doubts.append(str(error))
-    if data["finished"] is None:
-        found.doubts.append("it was interrupted")
+        found.problems.append(str(error))
     for number_, stage in enumerate(data["stages"], 1):
         found.stages[f"{number_} {stage['name']}"] = stage["status"]
+        if stage["status"] != "done":
+            found.problems.append(f"stage {number_} {stage['name']}: {stage['status']}")
         for work in stage["works"]:
+            title = work["name"] if work["name"] == stage["name"] else f"{stage['name']}, {work['name']}"
             if work["problem"]:
-                found.problems.append(f"{stage['name']}, {work['name']}: {work['problem']}")
+                found.problems.append(f"{title}: {work['problem']}")
             if not work["directory"]:
                 continue
             try:
@@ -131,7 +104,10 @@ def read(directory: Path) -> Found:
                 continue
             part = _counted(run, work["warmup"], work["counted"])
             limits = Limits(users=run.plan.users, think=run.plan.think)
-            found.works.append(measured(stage["name"], work["name"], work["kind"], run, part, samples, limits))
+            found.works.append(Measured(title, work["kind"], run, *measured(run, part, samples, limits)))
+    found.problems += data["doubts"]
+    if data["finished"] is None:
+        found.problems.append("it was interrupted")
     return found
 
 
@@ -145,17 +121,19 @@ def _counted(run: Run, warmup: float, counted: float) -> Window:
 
 
 def measured(
-    stage: str, name: str, kind: str, run: Run, part: Window, samples: list[usage.Samples], limits: Limits
-) -> Measured:  # fmt: skip
-    """The figures of a run, with what was used in the part of it that counts."""
-    found = Measured(stage, name, kind, run, figures(run, part), notes=notes(run, part))
+    run: Run, part: Window, samples: Sequence[usage.Samples], limits: Limits
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The figures of a run, and with which details: what was used in the part of it that counts, and the doubts."""
+    found, doubts = figures(run, part), notes(run, part)
     used = usage.of(samples, run.started + part.begin, run.started + part.end)
-    found.notes += used.problems
+    doubts += used.problems
+    details: dict[str, Any] = {"doubts": doubts}
     if used.machines:
-        found.notes += disturbed(run, used)
-        found.usage, found.bottleneck = used, bottleneck.find(used, found.figures, limits)
-        found.figures |= usage_figures(used)
-    return found
+        doubts += disturbed(run, used)
+        limit = bottleneck.find(used, found, limits)
+        found |= {**usage_figures(used), "bottleneck": str(limit)}
+        details |= {"usage": used.to_dict(), "shares": limit.to_dict()}
+    return found, details
 
 
 def figures(run: Run, part: Window | None = None, operations: Operations | None = None) -> dict[str, Any]:
@@ -204,9 +182,6 @@ def notes(run: Run, part: Window | None = None) -> list[str]:
             )
     if not part.cut:
         found.append("too short for its warm-up and its tail to be cut: all of it counts")
-    share = analysis.generator_cpu(run, part)
-    if statistics.limited(share):
-        found.append(statistics.limit_note(share))
     worst = max((abs(worker["clock_error"]) for worker in run.workers), default=0.0)
     if worst > 0.1:
         found.append(f"the workers' clocks agree to {worst * 1000:.0f} ms only")
@@ -241,89 +216,92 @@ def usage_figures(used: Usage) -> dict[str, float]:
     }
 
 
-def tables(found: Sequence[Found]) -> list[Table]:
-    """All works at one glance, and what every process used while one went on."""
-    works = [each for one in found for each in one.works]
-    return [_overview(found), *(processes(each) for each in works if each.kind == "normal" and each.usage)]
-
-
-def _overview(found: Sequence[Found]) -> Table:
-    works = [each for one in found for each in one.works]
-    columns = COLUMNS if found[0].stages else RUN_COLUMNS
-    columns = {name: heading for name, heading in columns.items() if any(name in each.figures for each in works)}
-    limited = any(each.bottleneck for each in works)
-    made = Table(", ".join(one.name for one in found), ["", "MiB/s", *columns.values(), *["bottleneck"] * limited], [])
-    for one in found:
-        said: dict[str, None] = {}
-        for each in one.works:
-            moved = each.figures["bytes"] / each.figures["seconds"] / MIB
-            cells = [_cell(name, each.figures.get(name)) for name in columns]
-            resource = each.bottleneck.resource if each.bottleneck else EMPTY
-            title = each.title if one.stages else f"{one.name}, {each.title}"
-            made.rows.append([title, number(moved), *cells, *[resource] * limited])
-            # All kinds of operations of a run have the same notes.
-            about = each.title if one.stages else one.name
-            shown = [] if one.stages else [", ".join(f"{name} {value}" for name, value in parameters(each.run).items())]
-            said.update(dict.fromkeys(f"{about}: {note}" for note in (*shown, *each.notes)))
-        made.notes += [*said, *(f"{each.title}: {each.bottleneck}" for each in one.works if each.bottleneck)]
-        made.notes += [f"failed: {problem}" for problem in one.problems]
-        made.notes += [f"stage {name}: {status}" for name, status in one.stages.items() if status != "done"]
-        made.notes += one.doubts
-    return made
-
-
-def _cell(name: str, figure: float | None) -> str:
-    if isinstance(figure, int):
-        return str(figure)
-    return f"{figure:.2%}" if name == "success_ratio" and figure is not None else number(figure)
-
-
-def processes(each: Measured) -> Table:
-    """Return what every process and every core used while a work went on."""
-    assert each.usage is not None
-    made = Table(f"{each.title}: processes", ["", "CPU", "busiest thread", "memory MiB", "sent MiB/s",
-                 "received MiB/s", "read MiB/s", "written MiB/s"], [])  # fmt: skip
-    for one in each.usage.processes:
-        disk = [number(rate / MIB) for rate in (one.read, one.written)]
-        cells = [number(one.cpu), number(one.thread), number(one.memory / MIB), EMPTY, EMPTY, *disk]
-        made.rows.append([f"{one.name} ({len(one.pids)}) on {one.host}", *cells])
-    for box in each.usage.machines:
-        network = [sum(rates) / MIB for rates in zip(*box.network.values(), strict=True)] or [0.0, 0.0]
-        moved = [sum(rates) / MIB for rates in list(zip(*box.disks.values(), strict=True))[:2]] or [0.0, 0.0]
-        cells = [number(box.cpu), number(max(box.cores)), number(box.memory / MIB), *map(number, [*network, *moved])]
-        made.rows.append([box.host, *cells])
-        made.notes.append(f"{box.host}: " + ", ".join(f"core {core} {busy:.2f}" for core, busy in enumerate(box.cores)))
-    return made
-
-
 def result(found: Sequence[Found]) -> Result:
-    """A case for each work that is not of a preparing or a cleaning kind, or kind of operation; rounds are the runs.
+    """The works that are not of a preparing or a cleaning kind, or kinds of operations, as rows; rounds are the runs.
+
+    Those that move bytes are one case, and the others are another.
 
     :raises Wrong: if the runs are not of one plan
     """
     made = Result("load", machine.describe(), machine.packages())
-    cases: dict[str, list[Measured]] = {}
+    rows: dict[str, list[Measured]] = {}
     for each in (each for one in found for each in one.works if each.kind == "normal"):
-        cases.setdefault(f"{each.stage}-{each.name}".lstrip("-"), []).append(each)
-    for name, rounds in cases.items():
-        first = rounds[0]
-        known = parameters(first.run)
-        if any(parameters(each.run) != known for each in rounds):
+        rows.setdefault(each.title, []).append(each)
+    cases: dict[bool, dict[str, list[Measured]]] = {}
+    for title, rounds in rows.items():
+        cases.setdefault(any(each.figures["bytes"] for each in rounds), {})[title] = rounds
+    for moves, own in sorted(cases.items(), reverse=True):
+        known = {title: parameters(rounds[0].run) for title, rounds in own.items()}
+        if any(parameters(each.run) != known[title] for title, rounds in own.items() for each in rounds):
             raise Wrong("a result is made of runs of the same plan, with as many workers")
-        columns = [*COLUMNS, "first_byte_p50_ms", "from_due_p99_ms"]
-        moves = any(each.figures["bytes"] for each in rounds)
+        first = next(iter(known.values()))
+        columns = [each for each in (*COLUMNS, *MORE_COLUMNS) if any(each in one[0].figures for one in own.values())]
         case = CaseResult(
-            name=name, title=first.title, workload="load", parameters=known, baseline="run",
-            unit="MiB/s" if moves else "ms", value="seconds" if moves else "whole_p50_ms",
-            columns=[each for each in columns if each in first.figures], seed=first.run.plan.seed, complete=True,
+            name="data" if moves else "no-data", title=", ".join(one.name for one in found), workload="load",
+            parameters={name: value for name, value in first.items()
+                        if all(each.get(name) == value for each in known.values())},
+            baseline="", unit="MiB/s" if moves else "ms", value="seconds" if moves else "whole_p50_ms",
+            columns=columns, seed=0, complete=True,
         )  # fmt: skip
-        row = VariantResult(first.name, ["python", "-m", "benchmarks.load"], known, len(rounds), len(rounds))
-        for index, each in enumerate(rounds):
-            row.runs.append({"round": index, "warmup": False, "started": each.run.started, **each.row()})
-        row.details = {**rounds[-1].details(), "doubts": [note for each in rounds for note in each.notes]}
-        case.variants["run"] = row
+        for title, rounds in own.items():
+            row = VariantResult(title, ["python", "-m", "benchmarks.load"], known[title], len(rounds), len(rounds))
+            doubts = list(dict.fromkeys(note for each in rounds for note in each.details["doubts"]))
+            row.details = {**rounds[-1].details, "doubts": doubts}
+            for index, each in enumerate(rounds):
+                if moves or case.value in each.figures:
+                    row.runs.append({"round": index, "warmup": False, "started": each.run.started, **each.figures})
+                else:
+                    row.failure = {"reason": "no operation went well", "status": 0, "stderr": "\n".join(doubts)}
+            case.variants[title] = row
         made.cases.append(case)
     return made
+
+
+def judgement(result: Result) -> list[Table]:
+    """What limits each load, and what every process and every machine used meanwhile."""
+    rows = [(title, row.details) for case in result.cases for title, row in case.variants.items()]
+    used = (processes(title, details["usage"]) for title, details in rows if details.get("usage"))
+    return [bottlenecks((title, details.get("shares") or {}) for title, details in rows), *used]
+
+
+def bottlenecks(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Table:
+    """What limits each load, with the figures that say so, and what comes next.
+
+    :param rows: name, and what :class:`~benchmarks.load.bottleneck.Bottleneck` is as plain data, or nothing
+    """
+    made = Table("The bottlenecks", ["", "resource", "of", "evidence", "next"], [])
+    for name, found in rows:
+        shares = found.get("shares") or []
+        if shares:
+            limit: list[Any] = ["none", EMPTY, 0.0, EMPTY] if found["resource"] == "none" else shares[0]
+            others = shares if found["resource"] == "none" else shares[1:]
+            following = f"{others[0][0]} of {others[0][1]}" if others else EMPTY
+            made.rows.append([name, limit[0], limit[1], limit[3], following])
+    return made
+
+
+def processes(title: str, used: Mapping[str, Any]) -> Table:
+    """What every process and every core used.
+
+    :param used: what :class:`~benchmarks.load.usage.Usage` is as plain data
+    """
+    made = Table(f"{title}: processes", ["", "CPU", "busiest thread", "memory MiB", "sent MiB/s",
+                 "received MiB/s", "read MiB/s", "written MiB/s"], [])  # fmt: skip
+    for one in used["processes"]:
+        disk = [number(rate / MIB) for rate in (one["read"], one["written"])]
+        cells = [number(one["cpu"]), number(one["thread"]), number(one["memory"] / MIB), EMPTY, EMPTY, *disk]
+        made.rows.append([f"{one['name']} ({len(one['pids'])}) on {one['host']}", *cells])
+    for box in used["machines"]:
+        cores, rates = box["cores"], [*_sums(box["network"], 2), *_sums(box["disks"], 2)]
+        moved = (each / MIB for each in (box["memory"], *rates))
+        made.rows.append([box["host"], *map(number, [sum(cores), max(cores), *moved])])
+        made.notes.append(f"{box['host']}: " + ", ".join(f"core {core} {busy:.2f}" for core, busy in enumerate(cores)))
+    return made
+
+
+def _sums(rates: Mapping[str, Sequence[float]], count: int) -> Iterator[float]:
+    """The first rates of all devices together."""
+    return (sum(each[place] for each in rates.values()) for place in range(count))
 
 
 def parameters(run: Run) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def failed(tmp_path: Path, what: Workload, message: str) -> report.Found:
 
 
 def named(found: report.Found, name: str) -> report.Measured:
-    (only,) = (each for each in found.works if each.name == name)
+    (only,) = (each for each in found.works if each.title.rpartition(", ")[2] == name)
     return only
 
 
@@ -146,14 +146,18 @@ def test_a_workload_from_the_command_line(tmp_path) -> None:
     assert main.figures["success_ratio"] == pytest.approx(0.992) and main.figures["failed"] == 8
     assert set(main.run.errors) == {"status 503: busy"}
     assert len(main.run.operations) == 1000 and sum(main.run.operations.kind == "write") == 800
-    assert main.usage is not None and main.bottleneck is not None and main.usage.machines[0].cpu > 0
+    assert main.details["shares"]["resource"] and sum(main.details["usage"]["machines"][0]["cores"]) > 0
     # What fails is not wrong data.
     assert main.figures["verified"] is True
-    case = results.read(tmp_path / "r.json").case("one-a")
-    assert case.figures("run")[0] > 0 and case.variants["run"].details["usage"]["machines"]
+    case, other = results.read(tmp_path / "r.json").cases
+    assert case.figures("one, a")[0] > 0 and case.variants["one, a"].details["usage"]["machines"]
+    # What moves no bytes is compared by its times.
+    assert list(case.variants) == ["one, a", "two, b"] and list(other.variants) == ["two, c"]
+    assert case.parameters["protocol"] == "swift" and "users" not in case.parameters
     again = command("analyze", str(tmp_path / "out"))
     assert again.returncode == 0 and again.stdout == ran.stdout
-    assert "status 503: busy" in ran.stdout
+    for words in ("one, a: 8 x status 503: busy", "The bottlenecks", "two, c: processes"):
+        assert words in ran.stdout
     checked = command(*arguments, "--check")
     assert checked.stdout.splitlines() == [
         "init: init (init)", "one: a (normal)", "two: b (normal), c (normal)", "cleanup: cleanup (cleanup)"
@@ -194,8 +198,9 @@ def test_what_has_failed_ends_it_but_for_what_cleans_up(tmp_path) -> None:
         found = failed(tmp_path, what, "stage one, work a: .*of 200")
     assert list(found.stages.values()) == ["done", "failed", "skipped", "done"]
     assert named(found, "a").figures["success_ratio"] == 0.6
-    assert found.failure in f"{found.problems[0]}" or "0.00% may" in found.failure
-    assert any("stage 3 two: skipped" in note for note in report.tables([found])[0].notes)
+    first, reason, skipped = found.problems
+    assert (first, skipped) == ("stage 2 one: failed", "stage 3 two: skipped")
+    assert reason == "one, a: 40.00% of 200 operations failed, 0.00% may; such as: status 503: busy"
 
 
 def test_a_run_that_is_stopped_ends_its_load_generators(tmp_path) -> None:
@@ -224,23 +229,24 @@ def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
         watch = {"object": str(server.directory) + ".*object-server|object-server.*" + str(server.directory)}
         found = done(tmp_path, what, pids=server.pids(), agents=[address], patterns=watch)
         nothing_is_left(what)
-    assert found.failure == "" and found.doubts == [] and set(found.stages.values()) == {"done"}
-    assert {each.name for each in found.works} == {"prepare", "read", "large", "small", "cleanup"}
+    assert found.problems == [] and set(found.stages.values()) == {"done"}
+    assert {each.title for each in found.works} == {"prepare", "read", "mixed, large", "mixed, small", "cleanup"}
     for each in found.works:
-        assert each.name == "cleanup" or each.figures["success_ratio"] == 1, each.run.errors
+        assert each.title == "cleanup" or each.figures["success_ratio"] == 1, each.run.errors
         # What is sampled here and by the agent, brought together with the operations.
-        names = [process.name for process in each.usage.processes]
-        assert {"swift-proxy-server", "swift-object-server", "object"} <= set(names)
-        assert len(each.usage.machines) == 2
+        processes = each.details["usage"]["processes"]
+        assert {"swift-proxy-server", "swift-object-server", "object"} <= {one["name"] for one in processes}
+        assert len(each.details["usage"]["machines"]) == 2
         # What they used is the same, but how exactly each tells it in so short a time is the machine's business.
-        here, there = (one for one in each.usage.processes if one.name in ("swift-object-server", "object"))
-        assert set(here.pids) == set(there.pids)
-        assert each.bottleneck is not None and each.bottleneck.shares
+        here, there = (one for one in processes if one["name"] in ("swift-object-server", "object"))
+        assert set(here["pids"]) == set(there["pids"])
+        assert each.details["shares"]["shares"]
     read, large, small = (named(found, name) for name in ("read", "large", "small"))
     assert set(read.run.operations.bytes) == {100_000}
     assert set(large.run.operations.bytes) <= {1 << 20, 2 << 20}
     assert set(small.run.operations.kind) == {"read", "write", "list"}
-    assert "swift-proxy-server" in "".join(row[0] for row in report.processes(read).rows)
+    (_, *used) = report.judgement(report.result([found]))
+    assert len(used) == 3 and all("swift-proxy-server" in "".join(row[0] for row in each.rows) for each in used)
 
 
 def test_s3_and_workers_of_several_processes(tmp_path, monkeypatch) -> None:

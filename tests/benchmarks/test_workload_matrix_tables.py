@@ -60,12 +60,13 @@ def test_a_number_stays_that_of_its_workload_if_another_one_failed() -> None:
 
 
 def test_the_bottlenecks_have_their_evidence() -> None:
-    lines = tables.bottlenecks(made()).rows
-    assert lines[0][2:] == ["thread", "swift-object-server", "one thread used 0.97", "cores of box"]
+    lines = tables.judgement(made())[1].rows
+    words = ["thread", "swift-object-server", "one thread used 0.97", "cores of box"]
+    assert lines[0] == ["1: swift 64KiB, 1 worker, 100:0", *words]
     result = made()
     nothing = {"resource": "none", "shares": [["cores", "box", 0.5, "1.00 of 2 cores"]]}
     result.cases[0].variants["1w-100:0"].details["shares"] = nothing
-    assert tables.bottlenecks(result).rows[0][2:] == ["none", "–", "–", "cores of box"]
+    assert tables.judgement(result)[1].rows[0][1:] == ["none", "–", "–", "cores of box"]
 
 
 def test_the_plot() -> None:

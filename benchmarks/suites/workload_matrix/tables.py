@@ -9,6 +9,7 @@ from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.load.report import COLUMNS as FIGURES
+from benchmarks.load.report import bottlenecks
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
 #: Bandwidth that servers with fewer processors have to lose where these are the limit, and may lose where they are not.
@@ -56,7 +57,8 @@ def workloads(result: Result) -> list[Workload]:
 
 
 def judgement(result: Result) -> list[Table]:
-    return [overview(result), bottlenecks(result), finding(result), goals(result)]
+    rows = ((f"{each.number}: {_name(each)}", each.bottleneck) for each in workloads(result))
+    return [overview(result), bottlenecks(rows), finding(result), goals(result)]
 
 
 def overview(result: Result) -> Table:
@@ -78,22 +80,6 @@ def _name(each: Workload) -> str:
 
 def _cell(name: str, figure: float | None) -> str:
     return f"{figure:.1%}" if name == "success_ratio" and figure is not None else number(figure)
-
-
-def bottlenecks(result: Result) -> Table:
-    """What limits each workload, with the figures that say so, and what comes next."""
-    made = Table("The bottlenecks", ["", "workload", "resource", "of", "evidence", "next"], [])
-    for each in workloads(result):
-        shares = each.bottleneck.get("shares") or []
-        if not shares:
-            continue
-        limited = each.bottleneck["resource"] != "none"
-        first, others = list(shares[0]), shares[1:]
-        if not limited:
-            first, others = ["none", EMPTY, 0.0, EMPTY], shares
-        following = f"{others[0][0]} of {others[0][1]}" if others else EMPTY
-        made.rows.append([str(each.number), _name(each), first[0], first[1], first[3], following])
-    return made
 
 
 def finding(result: Result) -> Table:
