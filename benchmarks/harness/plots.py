@@ -95,12 +95,8 @@ def draw(result: Result, directory: Path, name: str, part: str | None = None) ->
 
 def head(figure: Figure, finding: str, question: str) -> None:
     """Title a figure: what it shows, and below it what was asked."""
-    title(figure, finding)
-    figure.axes[0].set_title(folded(question, QUESTION_LETTERS), loc="left", size=SIZE)
-
-
-def title(figure: Figure, finding: str) -> None:
     figure.suptitle(folded(finding, TITLE_LETTERS), x=0.01, ha="left", size=TITLE_SIZE, weight="bold")
+    figure.axes[0].set_title(folded(question, QUESTION_LETTERS), loc="left", size=SIZE)
 
 
 def folded(text: str, letters: int) -> str:

@@ -136,13 +136,6 @@ def without_outliers(figures: Figures, sigmas: float = 2.0) -> numpy.ndarray:
     return values[numpy.abs(values - found.mean) <= sigmas * found.deviation]
 
 
-def rolling(figures: Figures, width: int) -> numpy.ndarray:
-    """The mean of each ``width`` figures that follow each other; of fewer if there are no more."""
-    values = numpy.asarray(figures, dtype=float)
-    width = max(1, min(width, len(values)))
-    return numpy.convolve(values, numpy.ones(width) / width, mode="valid") if len(values) else values
-
-
 def rank_test(first: Figures, second: Figures) -> float:
     """The p-value of the two-sided Mann-Whitney test: how often chance alone would order the figures like this."""
     from scipy.stats import mannwhitneyu

@@ -1,30 +1,20 @@
-"""Disk against Swift: how long requests take, by scenario; as rolling averages and histograms if there are records.
+"""Disk against Swift: how long requests take, by scenario."""
 
-What a result keeps of the requests is enough for the medians. The averages and the histograms are of each request, so
-they can be drawn as long as the records of the runs are there.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import numpy
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from benchmarks.harness import plots, statistics
+from benchmarks.harness import plots
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
-from benchmarks.suites.disk_swift import records, tables
+from benchmarks.suites.disk_swift import tables
 from benchmarks.suites.disk_swift.records import PHASES
 
-#: Inches of a scenario's row of points, and of a small panel; how many panels are side by side.
-ROW, PANEL, BESIDE = 0.42, 1.55, 3
-#: Requests of a rolling average.
-ROLLING = 20
-BINS = 40
-#: A histogram ends at this percentile: a few that are far off would squeeze all others into one bar.
-SHOWN = 99
+#: Inches of a scenario's row of points.
+ROW = 0.42
 
 COLOURS = {
     "disk-stock": "#8fa9cc",
@@ -99,73 +89,4 @@ def _finding(cases: Any, phase: str) -> str:
     return f"{name[:1].upper()}{name[1:]}: {'; '.join(parts) or 'nothing to compare'}"
 
 
-def requests(
-    draw: Callable[[Any, Mapping[str, numpy.ndarray]], None], phase: str, least: int, texts: tuple[str, str, str]
-) -> Callable[[Result], Figure | None]:
-    """A small panel for each scenario whose records are there.
-
-    :param least: requests that a row needs
-    :param texts: what the axes are of, and the question
-    """
-
-    def figure(result: Result) -> Figure | None:
-        cases = {}
-        for case in result.cases:
-            found = {title: records.figures(case.variants[title]) for title in tables.rows(case)}
-            enough = {title: own[phase] for title, own in found.items() if own and len(own[phase]) >= least}
-            if enough:
-                cases[case.title or case.name] = enough
-        if not cases:
-            return None
-        lines = -(-len(cases) // BESIDE)
-        size = plots.WIDTH, plots.HEAD_HEIGHT + 0.4 + PANEL * lines
-        made, axes = pyplot.subplots(lines, min(BESIDE, len(cases)), figsize=size, squeeze=False, layout="constrained")
-        for panel, (title, own) in zip(axes.flat, cases.items(), strict=False):
-            draw(panel, own)
-            panel.set_title(plots.folded(title, 26), size=plots.SIZE, loc="left")
-            panel.locator_params(nbins=4)
-            plots.plain(panel)
-        for panel in list(axes.flat)[len(cases) :]:
-            panel.remove()
-        shown = [title for title in COLOURS if any(title in own for own in cases.values())]
-        handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[title]) for title in shown]
-        made.legend(handles, shown, loc="outside lower center", ncols=4, fontsize=plots.SIZE, frameon=False)
-        horizontal, vertical, question = texts
-        made.supxlabel(horizontal, size=plots.SIZE)
-        made.supylabel(vertical, size=plots.SIZE)
-        plots.title(made, f"{_slowest(cases)}{question}")
-        return made
-
-    return figure
-
-
-def _slowest(cases: Mapping[str, Mapping[str, numpy.ndarray]]) -> str:
-    medians_ = {(case, title): float(numpy.median(own)) for case, rows in cases.items() for title, own in rows.items()}
-    case, title = max(medians_, key=lambda key: medians_[key])
-    return f"The largest median is {number(medians_[case, title])} ms ({title}, {case}); "
-
-
-def _rolling(panel: Any, figures: Mapping[str, numpy.ndarray]) -> None:
-    for title, values in figures.items():
-        panel.plot(statistics.rolling(values, ROLLING), color=COLOURS[title], linewidth=1)
-    panel.set_ylim(bottom=0)
-
-
-def _histogram(panel: Any, figures: Mapping[str, numpy.ndarray]) -> None:
-    most = max(float(numpy.percentile(values, SHOWN)) for values in figures.values())
-    for title, values in figures.items():
-        panel.hist(values, bins=BINS, range=(0, most), histtype="step", color=COLOURS[title], linewidth=1)
-
-
 PLOTS = {phase: Drawing(f"{PHASES[phase]}: medians by scenario", medians(phase)) for phase in tables.LOSING}
-for _phase in ("response", "transfer"):
-    PLOTS |= {
-        f"{_phase}-rolling": Drawing(
-            f"{_phase}: rolling averages of the requests",
-            requests(_rolling, _phase, ROLLING + 1, ("request", "ms", f"{_phase}, means of {ROLLING} requests")),
-        ),
-        f"{_phase}-histogram": Drawing(
-            f"{_phase}: how often the requests took how long",
-            requests(_histogram, _phase, 2, ("ms", "requests", f"{_phase}, up to the {SHOWN}th percentile")),
-        ),
-    }
