@@ -32,6 +32,20 @@ def test_it_survives_json() -> None:
     assert plans.from_dict(json.loads(json.dumps(original.to_dict()))) == original
 
 
+ONE = {"selector": "c(1)"}
+OPERATIONS_THAT_ARE_NONE = [
+    ({"kind": "read"}, "read: needs objects"),
+    ({"kind": "list", "objects": ONE}, "list: has no objects"),
+    ({"kind": "write", "objects": ONE}, "write: needs sizes"),
+    ({"kind": "write", "objects": ONE, "sizes": "c(1)"}, "write: sizes: 'c(1)' does not end with one of the units"),
+    ({"kind": "delete", "objects": ONE, "sizes": "c(1)KB"}, "delete: has no sizes"),
+    ({"kind": "read", "objects": ONE, "sizes": "u(1,2)KB"}, "sizes: 'u(1,2)KB' is not the size of all"),
+    ({"kind": "read", "objects": {"selector": "z(1)"}}, "read: objects: 'z(1)' is not one of c(N)"),
+    ({"kind": "read", "objects": {"selector": "u(1,2)"}, "scan": True}, "objects: 'u(1,2)' cannot be scanned"),
+    ({"kind": "read", "objects": ONE, "weight": 1.5}, "read: weight 1.5 is not a whole number from 1 on"),
+]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -48,6 +62,7 @@ def test_it_survives_json() -> None:
         ({"operations": [{"kind": "read", "size": 3}]}, "operation: there is no 'size'"),
         ({"operations": [{"kind": "read", "objects": "r(1,2)"}]}, "objects: 'r(1,2)' is not an object"),
         ({"operations": [{"kind": "read", "objects": {"chosen": 1}}]}, "objects: there is no 'chosen', only selector"),
+        *(({"operations": [fields]}, message) for fields, message in OPERATIONS_THAT_ARE_NONE),
         ({"rate": -1}, "rate -1 is not a number from 0 on"),
         ({"rate": 5, "think": 1}, "think 1 goes without a rate 5"),
         ({"version": 99}, "version 99"),

@@ -111,6 +111,9 @@ def test_an_open_loop_shows_a_stall(tmp_path, monkeypatch) -> None:
     found, objects = carried_out(tmp_path, chosen, stall(20, 1.0))
     assert numbers(found) == collections.Counter(objects.numbers)
     assert len(objects.numbers) == 150
+    # Two processes have shared it evenly, and their users are different ones.
+    assert len({worker["pid"] for worker in found.workers}) == 2 and len(set(found.operations.user)) == 4
+    assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 75, 1: 75}
     # Of those that were due while nobody was answered, four were under way at the most, and all of them waited.
     assert (found.operations.milliseconds("from_due") >= 500).sum() >= 45
     assert report.figures(found)["from_due_p99_ms"] >= 900
@@ -126,17 +129,6 @@ def test_what_nobody_can_begin_in_time_has_failed(tmp_path) -> None:
     assert any("not begun within 0.5 s: no user was free" in error for error in found.errors)
 
 
-def test_worker_processes(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
-    found, objects = carried_out(tmp_path, plan(users=5))
-    assert collections.Counter(objects.numbers) == TWICE
-    assert len(found.workers) == 2
-    assert len(set(found.operations.user)) == 5
-    # The same operations as one process does, shared evenly.
-    assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 50, 1: 50}
-    assert len({worker["pid"] for worker in found.workers}) == 2
-
-
 def start(*arguments: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "benchmarks.load", *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -149,8 +141,8 @@ def written(tmp_path: Path, chosen: Plan) -> str:
 
 
 @contextlib.contextmanager
-def elsewhere(tmp_path: Path, chosen: Plan, *options: str, count: int = 2, fault=object_server.well) -> Iterator[Any]:
-    """Workers that wait for a master; yields them, what starts a master, and what the objects' server sees."""
+def elsewhere(tmp_path: Path, chosen: Plan, *options: str, fault=object_server.well) -> Iterator[Any]:
+    """Two workers that wait for a master; yields them, what starts a master, and what the objects' server sees."""
     with object_server.serving(chosen, fault) as (url, objects), contextlib.ExitStack() as stack:
         address = f"127.0.0.1:{stack.enter_context(reserved_port()).getsockname()[1]}"
         path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
@@ -160,9 +152,9 @@ def elsewhere(tmp_path: Path, chosen: Plan, *options: str, count: int = 2, fault
             stack.callback(_end, process)
             return process
 
-        workers = [started("worker", address, *options) for _ in range(count)]
+        workers = [started("worker", address, *options) for _ in range(2)]
         yield workers, lambda name="run": started(
-            "run", path, "--output", str(tmp_path / name), "--bind", address, "--workers", str(count)
+            "run", path, "--output", str(tmp_path / name), "--bind", address, "--workers", "2"
         ), objects  # fmt: skip
 
 
@@ -206,19 +198,14 @@ def test_locusts_page_is_there_while_it_goes_on(tmp_path) -> None:
             _end(process)
 
 
-def test_fewer_users_than_workers(tmp_path) -> None:
-    with elsewhere(tmp_path, plan(users=1)) as (workers, run, objects):
-        assert [process.wait(120) for process in [run(), *workers]] == [0, 0, 0]
-    assert len(read(tmp_path / "run").workers) == 1
-    assert collections.Counter(objects.numbers) == TWICE
-
-
-def test_a_worker_that_keeps_waiting_takes_part_in_one_run_after_the_other(tmp_path) -> None:
-    with elsewhere(tmp_path, plan(total=10, users=1), "--keep", count=1) as (_, run, _):
+def test_workers_that_keep_waiting_take_part_in_one_run_after_the_other(tmp_path) -> None:
+    with elsewhere(tmp_path, plan(total=10, users=1), "--keep") as (_, run, _):
         for name in ("first", "second"):
             master = run(name)
             assert master.wait(120) == 0, master.stderr.read()
-            assert len(read(tmp_path / name).operations) == 10
+            found = read(tmp_path / name)
+            # There are fewer users than workers.
+            assert len(found.operations) == 10 and len(found.workers) == 1
 
 
 def test_what_goes_wrong_is_recorded(tmp_path) -> None:
