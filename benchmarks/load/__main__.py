@@ -26,7 +26,6 @@ from typing import Any
 
 from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
-from benchmarks.load.plan import PlanError
 from fastio import terminal
 from fastio.arguments import Parser
 
@@ -142,7 +141,7 @@ def _run(chosen: argparse.Namespace) -> int:
     plan = plans.read(chosen.plan) if str(chosen.plan) != "-" else None
     output: Path = chosen.output
     if output.exists() and any(output.iterdir()):
-        raise PlanError(f"--output {output}: there is something in it already; records are not overwritten")
+        raise Wrong(f"--output {output}: there is something in it already; records are not overwritten")
     import locust  # noqa: F401 (patches this process, before anything that uses sockets is imported)
 
     from benchmarks.load import runner
@@ -154,7 +153,7 @@ def _run(chosen: argparse.Namespace) -> int:
         runner.run(
             plan, output, chosen.processes, chosen.workers, chosen.bind, chosen.patience, chosen.quiet, chosen.web
         )
-    except runner.LoadError:
+    except Failed:
         # A directory with half a run in it is none that can be analysed.
         shutil.rmtree(output, ignore_errors=True)
         raise
@@ -187,7 +186,7 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
             print(f"{stage.name}: " + ", ".join(f"{work.name} ({work.kind})" for work in stage.works))
         return 0
     if chosen.output is None:
-        raise PlanError("--output DIRECTORY is needed: the records of all operations go there")
+        raise Wrong("--output DIRECTORY is needed: the records of all operations go there")
     if chosen.no_verify:
         workload = workload.unverified()
     if chosen.clean:

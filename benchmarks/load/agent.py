@@ -28,10 +28,6 @@ PORT = 5558
 PATIENCE = 10.0
 
 
-class AgentError(Failed):
-    """An agent that cannot be reached, or that gives no samples."""
-
-
 class _Handler(SimpleXMLRPCRequestHandler):
     timeout = PATIENCE
 
@@ -63,7 +59,7 @@ class _Transport(xmlrpc.client.Transport):
 
 
 class Remote:
-    """The samples of an agent. All methods raise :class:`AgentError`."""
+    """The samples of an agent. All methods raise :class:`Failed`."""
 
     def __init__(self, host: str, port: int, patterns: Mapping[str, str]) -> None:
         self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -74,9 +70,9 @@ class Remote:
             with xmlrpc.client.ServerProxy(f"http://{self._address}", _Transport()) as server:
                 return getattr(server, method)(*arguments)
         except xmlrpc.client.Fault as error:
-            raise AgentError(f"agent {self._address}: {error.faultString}") from error
+            raise Failed(f"agent {self._address}: {error.faultString}") from error
         except (OSError, HTTPException, ExpatError, xmlrpc.client.Error) as error:
-            raise AgentError(f"agent {self._address}: {error}") from error
+            raise Failed(f"agent {self._address}: {error}") from error
 
     def clock(self) -> float:
         return self._ask("clock")
@@ -98,7 +94,7 @@ def everywhere(
     :param directory: of the files
     :param pids: servers of this machine
     :param patterns: of further processes, here and there
-    :raises AgentError: if an agent cannot be reached
+    :raises Failed: if an agent cannot be reached
     """
     problems: list[str] = []
     with contextlib.ExitStack() as stack:

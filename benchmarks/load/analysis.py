@@ -17,7 +17,7 @@ from benchmarks.harness import statistics
 from benchmarks.load import Wrong, files, records
 from benchmarks.load import plan as plans
 from benchmarks.load.content import WRONG
-from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load.plan import Plan
 
 PERCENTILES = (50, 90, 99, 99.9)
 #: Errors that are counted by their whole text.
@@ -33,10 +33,6 @@ PHASES = {
     # A service that stalls also delays what has not begun, which the time from the start does not show.
     "from_due": ("due", "end"),
 }
-
-
-class RunError(Wrong):
-    """A directory that does not hold a run, or one that this program cannot read."""
 
 
 #: An operation, in a small fraction of the memory that objects would take. ``user`` differs for all users of all
@@ -102,20 +98,18 @@ class Window(NamedTuple):
 def read(directory: Path) -> Run:
     """The run in a directory.
 
-    :raises RunError: if there is none, or it has no operations
+    :raises Wrong: if there is none, or it has no operations
     """
-    summary = files.read(
-        directory / records.SUMMARY, "run of a load", records.RUN_FORMAT, records.RUN_VERSION, RunError
-    )
+    summary = files.read(directory / records.SUMMARY, "run of a load", records.RUN_FORMAT, records.RUN_VERSION)
     doubts: list[str] = []
     errors: dict[str, int] = {}
     try:
         plan = plans.from_dict(summary["plan"])
         rows = numpy.fromiter(_rows(directory, summary["workers"], doubts, errors), _ROW).view(type=Operations)
-    except (KeyError, TypeError, PlanError, records.RecordError) as error:
-        raise RunError(f"{directory}: {error}") from error
+    except (KeyError, TypeError, Wrong) as error:
+        raise Wrong(f"{directory}: {error}") from error
     if not len(rows):
-        raise RunError(f"{directory}: not a single operation was recorded")
+        raise Wrong(f"{directory}: not a single operation was recorded")
     if plan.total and not plan.seconds and len(rows) < plan.total:
         doubts.append(f"only {len(rows)} of {plan.total} operations were carried out")
     # As they were recorded: seconds by which it was late, and since its start.

@@ -23,10 +23,6 @@ LOOK = 0.2
 GRACE = 15.0
 
 
-class LoadFailed(Failed):
-    """The load was not carried out; the message is what the generator said."""
-
-
 def carry_out(plan: Plan, directory: Path, stop: threading.Event | None = None, longest: float = 0) -> Path:
     """Carry out a plan; its records are then in ``directory``, which is made.
 
@@ -35,7 +31,7 @@ def carry_out(plan: Plan, directory: Path, stop: threading.Event | None = None, 
 
     :param stop: ends it when it is set
     :param longest: seconds after which it is ended in any case; 0: never
-    :raises LoadFailed: if it could not be done, or was ended
+    :raises Failed: if it could not be done, or was ended
     """
     with Generator(directory) as generator:
         return generator.carry_out(plan, stop, longest)
@@ -70,11 +66,11 @@ class Generator:
                 # The rest of it goes on, and is not sent again.
                 given = None
             if stop is not None and stop.is_set():
-                raise LoadFailed("the load was stopped")
+                raise Failed("the load was stopped")
             if time.monotonic() > deadline:
-                raise LoadFailed(f"the load generator did not end in {longest:g} s")
+                raise Failed(f"the load generator did not end in {longest:g} s")
         if self._process.returncode:
-            raise LoadFailed(errors.strip() or f"exit status {self._process.returncode} of the load generator")
+            raise Failed(errors.strip() or f"exit status {self._process.returncode} of the load generator")
         return self._directory
 
     def __enter__(self) -> Generator:

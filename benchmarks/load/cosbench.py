@@ -18,7 +18,7 @@ from typing import Any
 from xml.parsers import expat
 
 from benchmarks.load import Wrong
-from benchmarks.load.plan import KINDS, Names, Operation, Plan, PlanError
+from benchmarks.load.plan import KINDS, Names, Operation, Plan
 from benchmarks.load.selectors import selector
 from benchmarks.load.workload import KINDS as WORKS
 from benchmarks.load.workload import Stage, Work, Workload
@@ -66,7 +66,7 @@ def _whole(least: int, most: float = float("inf")) -> Reader:
 
 
 def _milliseconds(text: str) -> float:
-    return _number(float, 0)(text) / 1000
+    return _number(float, 1)(text) / 1000
 
 
 def _one_of(*allowed: str) -> Reader:
@@ -306,28 +306,23 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
     runtime, rampup, total = (values.get(key, 0) for key in ("runtime", "rampup", "totalOps"))
     seconds = LONGEST
     names: tuple[str, ...] = ()
-    try:
-        if kind == "normal":
-            operations = _operations(element, config)
-            if not runtime and not total:
-                raise element.error("runtime and totalOps are both 0: it would never end")
-            if runtime:
-                seconds = rampup + runtime + values.get("rampdown", 0)
-        else:
-            rampup = runtime = 0
-            if element.all("operation"):
-                raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
-            own = element.config(kind, config)
-            operations = (_operation(SCANS[kind], own, scan=True),)
-            total = operations[0].scanned
-            around = {"prepare": "createContainer", "cleanup": "deleteContainer"}.get(kind)
-            if around is None or own.get(around) == "true":
-                names = operations[0].all_containers()
-        plan = Plan(
-            protocol, server, operations, users=values["workers"], total=total, seconds=seconds, patience=patience,
-        )  # fmt: skip
-    except PlanError as error:
-        raise element.error(str(error)) from error
+    if kind == "normal":
+        operations = _operations(element, config)
+        if not runtime and not total:
+            raise element.error("runtime and totalOps are both 0: it would never end")
+        if runtime:
+            seconds = rampup + runtime + values.get("rampdown", 0)
+    else:
+        rampup = runtime = 0
+        if element.all("operation"):
+            raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
+        own = element.config(kind, config)
+        operations = (_operation(element, SCANS[kind], own, scan=True),)
+        total = operations[0].scanned
+        around = {"prepare": "createContainer", "cleanup": "deleteContainer"}.get(kind)
+        if around is None or own.get(around) == "true":
+            names = operations[0].all_containers()
+    plan = Plan(protocol, server, operations, users=values["workers"], total=total, seconds=seconds, patience=patience)
     tolerated = values.get("afr", TOLERATED.get(kind, 0)) / 1e6
     return Work(name, kind, plan, names, rampup if runtime else 0, runtime, tolerated)
 
@@ -346,17 +341,17 @@ def _operations(element: _Element, inherited: Mapping[str, str]) -> tuple[Operat
         if kind not in KINDS:
             raise each.error(f"type={kind!r} is not supported; allowed: {', '.join(KINDS)}")
         if ratio:
-            try:
-                found.append(_operation(kind, each.config(kind, inherited), weight=ratio))
-            except PlanError as error:
-                raise each.error(f"config: {error}") from error
+            found.append(_operation(each, kind, each.config(kind, inherited), weight=ratio))
     return tuple(found)
 
 
-def _operation(kind: str, config: Mapping[str, Any], **fields: Any) -> Operation:
+def _operation(element: _Element, kind: str, config: Mapping[str, Any], **fields: Any) -> Operation:
     objects = _names(config, "objects") if kind != "list" else None
     sizes = config["sizes"] if kind == "write" else ""
-    return Operation(kind, containers=_names(config, "containers"), objects=objects, sizes=sizes, **fields)
+    try:
+        return Operation(kind, containers=_names(config, "containers"), objects=objects, sizes=sizes, **fields)
+    except Wrong as error:
+        raise element.error(f"config: {error}") from error
 
 
 def _names(config: Mapping[str, Any], what: str) -> Names:

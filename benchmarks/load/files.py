@@ -13,26 +13,24 @@ from benchmarks.load import Wrong
 QUESTIONS = 5
 
 
-def check(data: Any, what: str, kind: str, version: int, error: type[Wrong]) -> None:
-    """Raise ``error`` unless the data have this format and version.
+def check(data: Any, what: str, kind: str, version: int) -> None:
+    """Raise :class:`~benchmarks.load.Wrong` unless the data have this format and version.
 
     :param what: they are, in words
     """
     if not isinstance(data, Mapping) or data.get("format") != kind:
-        raise error(f"no {what} (no format {kind!r} in it)")
+        raise Wrong(f"no {what} (no format {kind!r} in it)")
     if data.get("version") != version:
-        raise error(f"{what}: version {data.get('version')!r}, but this program knows version {version}")
+        raise Wrong(f"{what}: version {data.get('version')!r}, but this program knows version {version}")
 
 
-def read(path: Path, what: str, kind: str, version: int, error: type[Wrong]) -> dict[str, Any]:
-    """The data in a file; raises ``error`` that names it, if they are not there or something else."""
+def read(path: Path, what: str, kind: str, version: int) -> dict[str, Any]:
+    """The data in a file; raises :class:`~benchmarks.load.Wrong` if they are not there or something else."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        check(data, what, kind, version, error)
+        check(data, what, kind, version)
     except (OSError, ValueError) as problem:
-        raise error(
-            f"{path}: no {what}: {problem}" if type(problem) is not error else f"{path}: {problem}"
-        ) from problem
+        raise Wrong(f"{path}: {problem if isinstance(problem, Wrong) else f'no {what}: {problem}'}") from problem
     return data
 
 

@@ -20,19 +20,15 @@ PERIOD = 0.1
 LOOK = 0.005
 
 
-class LimitError(Failed):
-    """A limit that cannot be set here."""
-
-
 @contextlib.contextmanager
 def pinned(pids: Collection[int], cores: Collection[int]) -> Iterator[str]:
     """Have the processes run on these cores only; yields how that is done.
 
-    :raises LimitError: if there is no such core
+    :raises Failed: if there is no such core
     """
     usable = os.sched_getaffinity(0)
     if not cores or not set(cores) <= usable:
-        raise LimitError(f"cores {sorted(cores)} are not among those that can be used here: {sorted(usable)}")
+        raise Failed(f"cores {sorted(cores)} are not among those that can be used here: {sorted(usable)}")
     before = {}
     try:
         for pid in pids:
@@ -60,10 +56,10 @@ def _threads(pid: int) -> list[int]:
 def quota(pids: Collection[int], processors: float) -> Iterator[str]:
     """Limit the processes to so many processors in all; yields how that is done.
 
-    :raises LimitError: if it cannot be
+    :raises Failed: if it cannot be
     """
     if processors <= 0:
-        raise LimitError(f"a quota of {processors:g} processors: it must be more than 0")
+        raise Failed(f"a quota of {processors:g} processors: it must be more than 0")
     ended = threading.Event()
     thread = threading.Thread(target=_ration, args=[list(pids), processors * PERIOD, ended], daemon=True)
     thread.start()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.load import Wrong, files, selectors
-from benchmarks.load.selectors import SelectorError
 
 FORMAT = "fastio-load-plan"
 #: Grows when an older worker would do something else with a plan than a newer one.
@@ -17,10 +16,6 @@ VERSION = 2
 
 KINDS = ("read", "write", "delete", "list")
 PROTOCOLS = ("glance", "swift", "s3", "logs")
-
-
-class PlanError(Wrong):
-    """A plan that cannot be carried out as it is written."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +53,18 @@ class Operation:
         _one_of("operation", self.kind, KINDS)
         _number(f"{self.kind}: weight", self.weight, 1, whole=True)
         if (self.objects is None) != (self.kind == "list"):
-            raise PlanError(f"{self.kind}: " + ("has no objects" if self.kind == "list" else "needs objects"))
+            raise Wrong(f"{self.kind}: " + ("has no objects" if self.kind == "list" else "needs objects"))
         if not self.sizes and self.kind == "write":
-            raise PlanError("write: needs sizes")
+            raise Wrong("write: needs sizes")
         if self.sizes and self.kind not in ("read", "write"):
-            raise PlanError(f"{self.kind}: has no sizes")
+            raise Wrong(f"{self.kind}: has no sizes")
         for what, names in (("containers", self.containers), ("objects", self.objects)):
             with _named(f"{self.kind}: {what}"):
                 if names and selectors.selector(names.selector).kind not in "cr" and self.scan:
-                    raise SelectorError(f"{names.selector!r} cannot be scanned, only c(N) and r(LOW,HIGH)")
+                    raise Wrong(f"{names.selector!r} cannot be scanned, only c(N) and r(LOW,HIGH)")
         with _named(f"{self.kind}: sizes"):
             if self.sizes and selectors.size_selector(self.sizes)[0].kind != "c" and self.kind == "read":
-                raise SelectorError(f"{self.sizes!r} is not the size of all that is read, as c(64)KB is")
+                raise Wrong(f"{self.sizes!r} is not the size of all that is read, as c(64)KB is")
 
     def all_containers(self) -> tuple[str, ...]:
         """The containers that are scanned."""
@@ -126,11 +121,11 @@ class Plan:
             _number(name, getattr(self, name), 0)
         _number("patience", self.patience, 0, more=True)
         if self.think and self.rate:
-            raise PlanError(f"think {self.think!r} goes without a rate {self.rate!r}, which says when to begin")
+            raise Wrong(f"think {self.think!r} goes without a rate {self.rate!r}, which says when to begin")
         if not self.operations:
-            raise PlanError("operations: there is none")
+            raise Wrong("operations: there is none")
         if not self.total and not self.seconds:
-            raise PlanError("total and seconds are both 0: the load would never end")
+            raise Wrong("total and seconds are both 0: the load would never end")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, from which :func:`from_dict` makes the same plan."""
@@ -140,17 +135,17 @@ class Plan:
 def from_dict(data: Any) -> Plan:
     """The plan in plain data.
 
-    :raises PlanError: that names what is wrong
+    :raises Wrong: that names what is wrong
     """
-    files.check(data, "plan of a load", FORMAT, VERSION, PlanError)
+    files.check(data, "plan of a load", FORMAT, VERSION)
     fields = {name: value for name, value in data.items() if name not in ("format", "version")}
     operations = fields.get("operations")
     if not isinstance(operations, (list, tuple)):
-        raise PlanError(f"operations: {operations!r} is not a list")
+        raise Wrong(f"operations: {operations!r} is not a list")
     try:
         return _made(Plan, "plan", {**fields, "operations": tuple(map(_operation, operations))})
     except TypeError as error:
-        raise PlanError(f"plan: {error}") from error
+        raise Wrong(f"plan: {error}") from error
 
 
 def _operation(data: Any) -> Operation:
@@ -162,18 +157,18 @@ def _operation(data: Any) -> Operation:
 
 def _made(kind: type, what: str, given: Any) -> Any:
     if not isinstance(given, Mapping):
-        raise PlanError(f"{what}: {given!r} is not an object")
+        raise Wrong(f"{what}: {given!r} is not an object")
     known = [each.name for each in dataclasses.fields(kind)]
     for name in given:
         if name not in known:
-            raise PlanError(f"{what}: there is no {name!r}, only {', '.join(known)}")
+            raise Wrong(f"{what}: there is no {name!r}, only {', '.join(known)}")
     return kind(**given)
 
 
 def read(path: Path | str) -> Plan:
     """The plan in a JSON file.
 
-    :raises PlanError: if there is none in it
+    :raises Wrong: if there is none in it
     :raises OSError: if it cannot be read
     """
     return parse(str(path), Path(path).read_bytes())
@@ -183,12 +178,12 @@ def parse(source: str, text: str | bytes) -> Plan:
     """The plan in JSON.
 
     :param source: where it comes from, for the message
-    :raises PlanError: if there is none in it
+    :raises Wrong: if there is none in it
     """
     try:
         return from_dict(json.loads(text))
     except ValueError as error:
-        raise PlanError(f"{source}: {error}") from error
+        raise Wrong(f"{source}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -196,13 +191,13 @@ def _named(what: str) -> Iterator[None]:
     """What is wrong with a selector is what is wrong with a plan, and the message names where."""
     try:
         yield
-    except SelectorError as error:
-        raise PlanError(f"{what}: {error}") from error
+    except Wrong as error:
+        raise Wrong(f"{what}: {error}") from error
 
 
 def _one_of(what: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise PlanError(f"{what} {value!r} is not one of {', '.join(allowed)}")
+        raise Wrong(f"{what} {value!r} is not one of {', '.join(allowed)}")
 
 
 def _number(what: str, value: Any, least: float, *, more: bool = False, whole: bool = False) -> None:
@@ -212,4 +207,4 @@ def _number(what: str, value: Any, least: float, *, more: bool = False, whole: b
     if not enough:
         kind = "whole number" if whole else "number"
         allowed = f"above {least:g}" if more else f"from {least:g} on"
-        raise PlanError(f"{what} {value!r} is not a {kind} {allowed}")
+        raise Wrong(f"{what} {value!r} is not a {kind} {allowed}")

@@ -25,10 +25,6 @@ ERROR_LENGTH = 200
 NOT_REACHED = -1.0
 
 
-class RecordError(Wrong):
-    """A file that does not hold records."""
-
-
 class Record(NamedTuple):
     """One operation. Times are in seconds; :data:`NOT_REACHED` for a phase that was not reached."""
 
@@ -88,17 +84,17 @@ class Writer:
 def read(path: Path) -> Iterator[Record]:
     """The records of a file.
 
-    :raises RecordError: if it is no such file
+    :raises Wrong: if it is no such file
     """
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
             rows = csv.reader(file)
             if tuple(next(rows, ())) != Record._fields:
-                raise RecordError(f"{path}: other columns than {', '.join(Record._fields)}")
+                raise Wrong(f"{path}: other columns than {', '.join(Record._fields)}")
             for row in rows:
                 try:
                     yield Record(*(kind(text) for kind, text in zip(_KINDS, row, strict=True)))
                 except ValueError as error:
-                    raise RecordError(f"{path}: line {rows.line_num}: {error}") from error
+                    raise Wrong(f"{path}: line {rows.line_num}: {error}") from error
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: {error}") from error
+        raise Wrong(f"{path}: {error}") from error

@@ -81,11 +81,11 @@ def read(directory: Path) -> Found:
         own = {kind: figures(run, None, run.operations[run.operations.kind == kind]) for kind in kinds}
         works = [Measured(kind, "normal", run, each, {"doubts": notes(run)}) for kind, each in own.items()]
         return Found(directory.name, works)
-    data = files.read(directory / stages.SUMMARY, "workload", stages.FORMAT, stages.VERSION, Wrong)
+    data = files.read(directory / stages.SUMMARY, "workload", stages.FORMAT, stages.VERSION)
     found = Found(data["name"], [])
     try:
         samples = usage.read(directory)
-    except usage.SamplesError as error:
+    except Wrong as error:
         samples = []
         found.problems.append(str(error))
     for number_, stage in enumerate(data["stages"], 1):
@@ -100,7 +100,7 @@ def read(directory: Path) -> Found:
                 continue
             try:
                 run = analysis.read(directory / work["directory"])
-            except analysis.RunError:
+            except Wrong:
                 continue
             part = _counted(run, work["warmup"], work["counted"])
             limits = Limits(users=run.plan.users, think=run.plan.think)

@@ -46,10 +46,6 @@ LOST_SECONDS = 10
 TABLE_SECONDS = 10
 
 
-class LoadError(Failed):
-    """A load that could not be carried out; the message says where it failed."""
-
-
 class Worker:
     """The side that has users; it is made before its runner, which may be asked to begin at once."""
 
@@ -116,7 +112,7 @@ class Worker:
         try:
             return self._answers.get(timeout=PATIENCE)
         except gevent.queue.Empty:
-            raise LoadError(f"no answer of the master in {PATIENCE:g} s") from None
+            raise Failed(f"no answer of the master in {PATIENCE:g} s") from None
 
 
 class Master:
@@ -149,8 +145,8 @@ class Master:
         """Have the workers that are ready do the plan, no more of them than users; returns when all is gathered.
 
         :param quiet: show nothing meanwhile
-        :param check: is called now and then; may raise :class:`LoadError`
-        :raises LoadError: if it cannot be done
+        :param check: is called now and then; may raise :class:`Failed`
+        :raises Failed: if it cannot be done
         """
         runner = self._runner
         options: Any = runner.environment.parsed_options
@@ -168,7 +164,7 @@ class Master:
             check()
             for number, each in sorted(self._finished.items()):
                 if each["error"]:
-                    raise LoadError(f"worker {number}: {each['error']}")
+                    raise Failed(f"worker {number}: {each['error']}")
             return all(number in self._finished or self._is_lost(each) for number, each in enumerate(ids))
 
         with _shown(runner.stats) if not quiet else contextlib.nullcontext():
@@ -251,7 +247,7 @@ def run(
     :param patience: seconds for them to come
     :param quiet: show nothing meanwhile
     :param web: a port of 127.0.0.1 for Locust's page; None: there is none
-    :raises LoadError: if it cannot be done
+    :raises Failed: if it cannot be done
     """
     environment = _environment(chosen)
     children: list[subprocess.Popen[bytes]] = []
@@ -259,7 +255,7 @@ def run(
     def check() -> None:
         for child in children:
             if child.poll() is not None:
-                raise LoadError(f"a worker process has ended with status {child.returncode}")
+                raise Failed(f"a worker process has ended with status {child.returncode}")
 
     with contextlib.ExitStack() as stack:
         stack.callback(_end, children)
@@ -285,7 +281,7 @@ def run(
                 return len(runner.clients.ready) >= processes + workers
 
             if not wait(all_ready, patience):
-                raise LoadError(f"waited {patience:g} s for {processes + workers} workers to come")
+                raise Failed(f"waited {patience:g} s for {processes + workers} workers to come")
         Master(runner, chosen, directory).carry_out(quiet, check)
 
 
@@ -294,7 +290,7 @@ def _master(environment: Any, host: str, port: int) -> MasterRunner:
     try:
         return environment.create_master_runner(host, port)
     except (RPCError, SystemExit) as error:
-        raise LoadError(f"workers cannot connect to {host}:{port}: {error}") from error
+        raise Failed(f"workers cannot connect to {host}:{port}: {error}") from error
 
 
 def worker_command(host: str, port: int) -> list[str]:
@@ -316,13 +312,13 @@ def _end(children: list[subprocess.Popen[bytes]]) -> None:
 def work(host: str, port: int) -> None:
     """Be a worker until the master says that it is over.
 
-    :raises LoadError: if there is no master
+    :raises Failed: if there is no master
     """
     environment = _environment()
     worker = Worker(environment)
     try:
         runner = environment.create_worker_runner(host, port)
     except ConnectionError as error:
-        raise LoadError(f"there is no master at {host}:{port}") from error
+        raise Failed(f"there is no master at {host}:{port}") from error
     gevent.spawn(worker.take_part, runner)
     runner.greenlet.join()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import NamedTuple
 
-from benchmarks.load import selectors
-from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load import Wrong, selectors
+from benchmarks.load.plan import Plan
 from benchmarks.load.selectors import mixed
 
 #: Of an object that was not written by the plan's own rules.
@@ -58,7 +58,7 @@ class Schedule:
         self._counts = [weight // math.gcd(*weights) for weight in weights]
         self._length = sum(self._counts)
         if self._length > _LONGEST_BLOCK:
-            raise PlanError(f"the weights add up to {self._length}, which is more than {_LONGEST_BLOCK}")
+            raise Wrong(f"the weights add up to {self._length}, which is more than {_LONGEST_BLOCK}")
         self._block = -1
         #: of the block: which operation, and its rank in it among those of its kind
         self._places: list[tuple[int, int]] = []

@@ -31,10 +31,6 @@ _BUCKET = re.compile(r"\s*(\d+)\s*\|\s*(\d*)\s*\|\s*(\d+)\s*")
 _WORD = (1 << 64) - 1
 
 
-class SelectorError(Wrong):
-    """A text that chooses nothing; the message says what would."""
-
-
 def mixed(seed: int, index: int) -> int:
     """64 bits that look random (the finalizer of SplitMix64)."""
     value = (seed * 0x9E3779B97F4A7C15 + index * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) & _WORD
@@ -74,11 +70,11 @@ class Selector(NamedTuple):
 def selector(text: str) -> Selector:
     """The selector that a text means.
 
-    :raises SelectorError: if it is none
+    :raises Wrong: if it is none
     """
     found = _PATTERN.fullmatch(text.strip())
     if found is None:
-        raise SelectorError(f"{text!r} is not one of {FORMS}")
+        raise Wrong(f"{text!r} is not one of {FORMS}")
     kind, low, high, buckets, old_low, old_high = found.groups()
     if buckets is not None:
         return _histogram(text, buckets)
@@ -87,16 +83,16 @@ def selector(text: str) -> Selector:
     first = int(low)
     if kind == "c":
         if high is not None:
-            raise SelectorError(f"{text!r} is not c(N)")
+            raise Wrong(f"{text!r} is not c(N)")
         return Selector(kind, first, first)
     if high is None and kind != "u":
-        raise SelectorError(f"{text!r} has no upper end; allowed is {kind}(LOW,HIGH)")
+        raise Wrong(f"{text!r} has no upper end; allowed is {kind}(LOW,HIGH)")
     return _checked(text, Selector(kind, first, HIGHEST if high is None else int(high)))
 
 
 def _checked(text: str, made: Selector) -> Selector:
     if not 1 <= made.low <= made.high <= HIGHEST:
-        raise SelectorError(f"{text!r}: the ends must be from 1 to {HIGHEST}, the lower one first")
+        raise Wrong(f"{text!r}: the ends must be from 1 to {HIGHEST}, the lower one first")
     return made
 
 
@@ -105,11 +101,11 @@ def _histogram(text: str, buckets: str) -> Selector:
     for each in buckets.split(","):
         found = _BUCKET.fullmatch(each)
         if found is None:
-            raise SelectorError(f"{text!r}: {each!r} is not LOW|HIGH|WEIGHT")
+            raise Wrong(f"{text!r}: {each!r} is not LOW|HIGH|WEIGHT")
         low, high, weight = found.groups()
         made.append((int(weight), _checked(text, Selector("u", int(low), int(high or HIGHEST)))))
     if not any(weight for weight, _ in made):
-        raise SelectorError(f"{text!r}: all weights are 0")
+        raise Wrong(f"{text!r}: all weights are 0")
     return Selector("h", min(each.low for _, each in made), max(each.high for _, each in made), tuple(made))
 
 
@@ -117,15 +113,15 @@ def _histogram(text: str, buckets: str) -> Selector:
 def size_selector(text: str) -> tuple[Selector, int]:
     """The selector of a size, and the bytes of its unit.
 
-    :raises SelectorError: if the text is no such one
+    :raises Wrong: if the text is no such one
     """
     plain, close, unit = text.strip().rpartition(")")
     if unit.strip() not in UNITS:
-        raise SelectorError(f"{text!r} does not end with one of the units {', '.join(UNITS)}, as c(64)KB does")
+        raise Wrong(f"{text!r} does not end with one of the units {', '.join(UNITS)}, as c(64)KB does")
     return selector(plain + close), UNITS[unit.strip()]
 
 
 def size(text: str, rank: int, seed: int = 0) -> int:
-    """Bytes of the object of so high a rank. Raises :class:`SelectorError`."""
+    """Bytes of the object of so high a rank. Raises :class:`Wrong`."""
     chosen, unit = size_selector(text)
     return chosen.number(rank, seed) * unit

@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import Failed, agent, client, files, protocols
-from benchmarks.load.plan import PlanError
+from benchmarks.load import Failed, Wrong, agent, client, files, protocols
 from benchmarks.load.workload import Stage, Work, Workload
 
 SUMMARY = "workload.json"
@@ -35,10 +34,6 @@ GONE = 404
 OPERATING = ("prepare", "normal", "cleanup")
 
 
-class WorkloadFailed(Failed):
-    """A workload that was not carried out as it is written; its directory says how far it came."""
-
-
 def carry_out(
     workload: Workload, output: Path, *, pids: Sequence[int] = (), agents: Sequence[tuple[str, int]] = (),
     patterns: Mapping[str, str] | None = None, stop: threading.Event | None = None,
@@ -51,15 +46,15 @@ def carry_out(
     :param patterns: of further processes, here and there
     :param stop: ends it when it is set
     :param tell: is called with a line on what happens
-    :raises WorkloadFailed: if a stage has failed; what cleans up has been done by then
-    :raises agent.AgentError: if an agent cannot be reached, before anything is done
-    :raises PlanError: if a work cannot be done by the service, likewise
+    :raises Failed: if a stage has failed; what cleans up has been done by then; or, before anything is done, if an
+        agent cannot be reached
+    :raises Wrong: if a work cannot be done by the service, before anything is done
     """
     stop = stop or threading.Event()
     _check(workload)
     output.mkdir(parents=True, exist_ok=True)
     if any(output.iterdir()):
-        raise PlanError(f"{output}: there is something in it already; records are not overwritten")
+        raise Wrong(f"{output}: there is something in it already; records are not overwritten")
     summary: dict[str, Any] = {
         "format": FORMAT, "version": VERSION, "name": workload.name, "description": workload.description,
         "started": time.time(), "finished": None, "stages": [], "failure": "", "doubts": [],
@@ -85,7 +80,7 @@ def carry_out(
     summary["doubts"] += sampling
     files.write(output / SUMMARY, {**summary, "finished": time.time()})
     if summary["failure"]:
-        raise WorkloadFailed(summary["failure"])
+        raise Failed(summary["failure"])
 
 
 def _check(workload: Workload) -> None:
@@ -96,7 +91,7 @@ def _check(workload: Workload) -> None:
             if work.plan is not None:
                 protocols.client_class(work.plan.protocol).check(work.plan)
         if spread and sum(work.kind in OPERATING for work in stage.works) > 1:
-            raise PlanError(
+            raise Wrong(
                 f"stage {stage.name}: its works go on at the same time, and {spread[0]} has one place for workers: "
                 "put them in one work, or run it without workers from elsewhere"
             )
@@ -127,7 +122,7 @@ def _outcome(work: Work, directory: Path, stop: threading.Event) -> dict[str, An
     }  # fmt: skip
     try:
         _do(work, directory, stop, found)
-    except (client.LoadFailed, protocols.Refused, PlanError, OSError, http.client.HTTPException) as error:
+    except (Failed, Wrong, OSError, http.client.HTTPException) as error:
         found["problem"] = f"{type(error).__name__}: {error}"
     return {**found, "finished": time.time()}
 
@@ -171,7 +166,7 @@ def _judge(work: Work, directory: Path, found: dict[str, Any]) -> None:
 
     try:
         run = analysis.read(directory)
-    except analysis.RunError as error:
+    except Wrong as error:
         found["problem"] = str(error)
         return
     failed = run.operations.failed

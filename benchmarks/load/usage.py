@@ -18,10 +18,6 @@ from benchmarks.load import Wrong, files
 from benchmarks.load.monitor import FORMAT, VERSION
 
 
-class SamplesError(Wrong):
-    """A file that holds no samples, or none of the time that is asked for."""
-
-
 @dataclass
 class Process:
     """All processes of a name, on one machine. Means over the time; rates are in bytes a second."""
@@ -86,9 +82,9 @@ class Samples:
         lines = list(_lines(path))
         first = lines[0] if lines else {}
         try:
-            files.check(first, "samples", FORMAT, VERSION, SamplesError)
-        except SamplesError as error:
-            raise SamplesError(f"{path}: {error}") from error
+            files.check(first, "samples", FORMAT, VERSION)
+        except Wrong as error:
+            raise Wrong(f"{path}: {error}") from error
         self.path, self.about = path, first
         self.samples = [each for each in lines[1:] if "time" in each]
         self.times = numpy.array([each["time"] - first["clock_offset"] for each in self.samples])
@@ -96,10 +92,10 @@ class Samples:
     def add_to(self, usage: Usage, begin: float, end: float) -> None:
         """Add what was used from one moment to the other, in seconds since the epoch.
 
-        :raises SamplesError: if there are no samples of that time
+        :raises Wrong: if there are no samples of that time
         """
         if len(self.times) < 2 or end <= self.times[0] or begin >= self.times[-1]:
-            raise SamplesError(f"{self.path}: no samples from {begin:.1f} to {end:.1f}")
+            raise Wrong(f"{self.path}: no samples from {begin:.1f} to {end:.1f}")
         begin, end = max(begin, float(self.times[0])), min(end, float(self.times[-1]))
         # Those in between, and one before and after.
         first = max(0, int(numpy.searchsorted(self.times, begin, "right")) - 1)
@@ -165,7 +161,7 @@ def of(samples: Sequence[Samples], begin: float, end: float) -> Usage:
     for each in samples:
         try:
             each.add_to(usage, begin, end)
-        except SamplesError as error:
+        except Wrong as error:
             usage.problems.append(str(error))
     return usage
 
@@ -173,6 +169,6 @@ def of(samples: Sequence[Samples], begin: float, end: float) -> Usage:
 def read(directory: Path) -> list[Samples]:
     """All samples in a directory.
 
-    :raises SamplesError: if a file holds none
+    :raises Wrong: if a file holds none
     """
     return [Samples(path) for path in sorted(directory.glob("samples-*.jsonl.gz"))]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.load import cosbench, selectors
+from benchmarks.load import Wrong, cosbench, selectors
 from benchmarks.load.cosbench import WorkloadError
 from benchmarks.load.plan import Names, Operation, Plan
 from benchmarks.load.schedule import UNKNOWN_SIZE, Schedule
-from benchmarks.load.selectors import SelectorError, selector
+from benchmarks.load.selectors import selector
 
 EXAMPLES = Path(__file__).parent.parent.parent / "doc" / "source" / "examples" / "load"
 
@@ -67,13 +67,13 @@ def test_sizes(text, size) -> None:
     ["", "x(1)", "c()", "c(1,2)", "c(-1)", "u(5,1)", "r(1)", "s(0,3)", "r(1,2", "h(1|2)", "h(1|2|0)", "h(3|2|1)", "1-"],
 )
 def test_what_selects_nothing(text) -> None:
-    with pytest.raises(SelectorError, match="is not|has no upper end|must be from|weights are 0"):
+    with pytest.raises(Wrong, match="is not|has no upper end|must be from|weights are 0"):
         selector(text)
 
 
 @pytest.mark.parametrize("text", ["c(64)", "c(64)TB", "64KB", "u(1,2)kb"])
 def test_sizes_without_a_unit(text) -> None:
-    with pytest.raises(SelectorError):
+    with pytest.raises(Wrong):
         selectors.size(text, 0)
 
 
@@ -231,7 +231,7 @@ WRONG = [
      "proxyhost=p is not supported; allowed: nothing"),
     ("storage", '<storage type="s3" config="accesskey=a;secretkey=b" />', "it needs endpoint"),
     ("storage", '<storage type="swift" config="token=t" />', "it needs storage_url"),
-    ("storage", '<storage type="swift" config="timeout=soon" />', "timeout=soon is not a number from 0 on"),
+    ("storage", '<storage type="swift" config="timeout=soon" />', "timeout=soon is not a number from 1 on"),
     ("storage", '<storage type="swift" config="policy" />', "'policy' is not key=value"),
     ("work", "", "runtime and totalOps are both 0"),
     ("work", 'runtime="x"', "runtime='x' is not a whole number from 0 on"),

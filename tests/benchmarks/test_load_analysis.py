@@ -11,8 +11,8 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 pytest.importorskip("scipy", reason="the comparison needs the extra 'bench'")
 
 from benchmarks.harness import compare, results, statistics, tables
+from benchmarks.load import Wrong, analysis, records, report
 from benchmarks.load import __main__ as command
-from benchmarks.load import analysis, records, report
 from benchmarks.load.plan import Names, Operation, Plan
 from benchmarks.load.records import Record, Writer
 
@@ -230,12 +230,12 @@ def test_a_lost_worker_is_told(tmp_path) -> None:
 )
 def test_what_is_no_run(tmp_path, content, message) -> None:
     (tmp_path / records.SUMMARY).write_text(content)
-    with pytest.raises(analysis.RunError, match=message):
+    with pytest.raises(Wrong, match=message):
         analysis.read(tmp_path)
 
 
 def test_a_run_without_operations(tmp_path) -> None:
-    with pytest.raises(analysis.RunError, match="not a single operation"):
+    with pytest.raises(Wrong, match="not a single operation"):
         analysis.read(run_of(tmp_path / "run", []))
 
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.load import Wrong
 from benchmarks.load import __main__ as command
 from benchmarks.load import plan as plans
 from benchmarks.load.content import BLOCK, Check, Content
-from benchmarks.load.plan import Names, Operation, Plan, PlanError
+from benchmarks.load.plan import Names, Operation, Plan
 from benchmarks.load.schedule import Schedule, due
 from benchmarks.load.selectors import selector
 
@@ -70,7 +71,7 @@ OPERATIONS_THAT_ARE_NONE = [
     ],
 )
 def test_what_is_wrong_is_named(change, message) -> None:
-    with pytest.raises(PlanError, match=re.escape(message)):
+    with pytest.raises(Wrong, match=re.escape(message)):
         plans.from_dict({**plan().to_dict(), **change})
 
 

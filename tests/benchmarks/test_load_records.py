@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.load import records
-from benchmarks.load.records import Record, RecordError, Writer
+from benchmarks.load import Wrong, records
+from benchmarks.load.records import Record, Writer
 
 MOMENTS = st.one_of(st.just(-1.0), st.integers(0, 10**9).map(lambda number: number / 1e6))
 RECORDS = st.lists(
@@ -56,5 +56,5 @@ HEAD = ",".join(Record._fields).encode() + b"\n"
 )
 def test_other_files(tmp_path, content, message) -> None:
     (tmp_path / "r.gz").write_bytes(content)
-    with pytest.raises(RecordError, match=message):
+    with pytest.raises(Wrong, match=message):
         list(records.read(tmp_path / "r.gz"))

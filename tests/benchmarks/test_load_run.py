@@ -25,7 +25,7 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
 from benchmarks.backends.base import reserved_port
-from benchmarks.load import analysis, client, protocols, report
+from benchmarks.load import Failed, analysis, client, protocols, report
 from benchmarks.load.plan import Names, Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
@@ -319,7 +319,7 @@ def test_a_load_that_is_refused(tmp_path, fields, message) -> None:
     (tmp_path / "run").mkdir()
     if not fields:
         (tmp_path / "run" / "kept").touch()
-    with pytest.raises(client.LoadFailed, match=message):
+    with pytest.raises(Failed, match=message):
         client.carry_out(dataclasses.replace(plan(), **fields), tmp_path / "run")
     assert (tmp_path / "run").exists() == (not fields)
 
@@ -337,7 +337,7 @@ def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
     ways: dict[str, dict[str, Any]] = {"stop": {"stop": begun}, "longest": {"longest": 3.0}}
     with object_server.serving(chosen, fault) as (url, _):
         running = dataclasses.replace(chosen, server={"url": url})
-        with pytest.raises(client.LoadFailed, match="the load was stopped|did not end in 3 s"):
+        with pytest.raises(Failed, match="the load was stopped|did not end in 3 s"):
             client.carry_out(running, tmp_path / "run", **ways[how])
 
 
@@ -403,7 +403,7 @@ def test_swift_renews_its_token(tmp_path) -> None:
         found = read(client.carry_out(chosen, tmp_path / "run"))
         assert found.errors == {}
         wrong = dataclasses.replace(chosen, server={**chosen.server, "key": "guess"})
-        with pytest.raises(client.LoadFailed, match="worker 0: Refused: login to .*status 401"):
+        with pytest.raises(Failed, match="worker 0: Refused: login to .*status 401"):
             client.carry_out(wrong, tmp_path / "refused")
 
 

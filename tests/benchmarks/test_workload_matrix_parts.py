@@ -23,10 +23,9 @@ import psutil
 
 from benchmarks.backends.base import reserved_port
 from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.load import agent, bottleneck, limits, monitor, report, usage
+from benchmarks.load import Failed, Wrong, agent, bottleneck, limits, monitor, report, usage
 from benchmarks.load import path as paths
 from benchmarks.load.bottleneck import Limits
-from benchmarks.load.limits import LimitError
 from benchmarks.load.monitor import Sampler
 from benchmarks.load.usage import Machine, Process, Samples, Usage
 from tests.eventually import until
@@ -176,7 +175,7 @@ def test_no_samples_of_that_time(tmp_path) -> None:
     assert len(found.machines) == 1 and len(found.problems) == 1
     assert "no samples from 50.0 to 60.0" in found.problems[0]
     (tmp_path / "samples-x.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
-    with pytest.raises(usage.SamplesError, match="no samples .no format"):
+    with pytest.raises(Wrong, match="no samples .no format"):
         usage.read(tmp_path)
 
 
@@ -251,12 +250,12 @@ def test_an_agent_samples_for_a_run(tmp_path, told) -> None:
 def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
     with (
         reserved_port() as nobody,
-        pytest.raises(agent.AgentError, match="(?i)refused"),
+        pytest.raises(Failed, match="(?i)refused"),
         agent.everywhere(tmp_path, [], [nobody.getsockname()], {}),
     ):
         pass
     with agent_process() as address:
-        with pytest.raises(agent.AgentError, match="agent .*: .*unterminated"):
+        with pytest.raises(Failed, match="agent .*: .*unterminated"):
             agent.Remote(*address, {"x": "("}).sample()
         with socket.create_connection(address, timeout=60) as connection:
             connection.sendall(b"nonsense\n")
@@ -352,9 +351,9 @@ def test_servers_are_pinned_and_set_free() -> None:
 
 
 def test_limits_that_can_not_be() -> None:
-    with pytest.raises(LimitError, match=r"cores \[9999\] are not among"), limits.pinned([], {9999}):
+    with pytest.raises(Failed, match=r"cores \[9999\] are not among"), limits.pinned([], {9999}):
         pass
-    with pytest.raises(LimitError, match="must be more than 0"), limits.quota([], 0):
+    with pytest.raises(Failed, match="must be more than 0"), limits.quota([], 0):
         pass
 
 

@@ -26,10 +26,9 @@ import psutil
 
 from benchmarks.harness import results
 from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.load import cosbench, protocols, report, stages
+from benchmarks.load import Failed, cosbench, protocols, report, stages
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.schedule import Schedule, Step
-from benchmarks.load.stages import WorkloadFailed
 from benchmarks.load.workload import Workload
 from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
 from tests.backends.required import usable
@@ -75,7 +74,7 @@ def done(tmp_path: Path, what: Workload, **watched: Any) -> report.Found:
 
 
 def failed(tmp_path: Path, what: Workload, message: str) -> report.Found:
-    with pytest.raises(WorkloadFailed, match=message):
+    with pytest.raises(Failed, match=message):
         stages.carry_out(what, tmp_path / "out")
     return report.read(tmp_path / "out")
 

@@ -9,10 +9,10 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.load import Failed
+from benchmarks.load import Failed, Wrong
 from benchmarks.load.content import Check, Content
 from benchmarks.load.exchange import Connection, Exchange
-from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load.plan import Plan
 from benchmarks.load.schedule import Step
 
 
@@ -39,13 +39,13 @@ class Client:
 
     @classmethod
     def check(cls, plan: Plan) -> None:
-        """Raise :class:`~benchmarks.load.plan.PlanError` if the plan is none for this service."""
+        """Raise :class:`~benchmarks.load.Wrong` if the plan is none for this service."""
         missing = [name for name in cls.required(plan) if name not in plan.server]
         if missing:
-            raise PlanError(f"server of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.server)}")
+            raise Wrong(f"server of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.server)}")
         for operation in plan.operations:
             if operation.kind not in cls.kinds:
-                raise PlanError(f"{plan.protocol} cannot {operation.kind}, only {', '.join(cls.kinds)}")
+                raise Wrong(f"{plan.protocol} cannot {operation.kind}, only {', '.join(cls.kinds)}")
 
     @classmethod
     def required(cls, plan: Plan) -> tuple[str, ...]:

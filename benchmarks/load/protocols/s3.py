@@ -7,8 +7,9 @@ load generator does.
 import urllib.parse
 from typing import Any
 
+from benchmarks.load import Wrong
 from benchmarks.load.exchange import Exchange
-from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load.plan import Plan
 from benchmarks.load.protocols import Client, Refused, quoted
 from benchmarks.load.schedule import Step
 
@@ -37,7 +38,7 @@ class S3(Client):
         try:
             return _signer(plan.server)
         except ImportError as error:
-            raise PlanError(f"s3 needs botocore, which signs its requests: pip install botocore ({error})") from error
+            raise Wrong(f"s3 needs botocore, which signs its requests: pip install botocore ({error})") from error
 
     def _headers(self, method: str, path: str) -> dict[str, str]:
         from botocore.awsrequest import AWSRequest

@@ -11,8 +11,9 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.load import Wrong
 from benchmarks.load.exchange import Connection, Exchange
-from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load.plan import Plan
 from benchmarks.load.protocols import Client, Refused, failure, quoted
 from benchmarks.load.schedule import Step
 
@@ -95,7 +96,7 @@ class Swift(Client):
     def check(cls, plan: Plan) -> None:
         super().check(plan)
         if not {"auth_v1", "auth_v3", "token"} & set(plan.server):
-            raise PlanError(f"server of swift: needs auth_v1 or auth_v3; it has {', '.join(plan.server)}")
+            raise Wrong(f"server of swift: needs auth_v1 or auth_v3; it has {', '.join(plan.server)}")
 
     @classmethod
     def shared(cls, plan: Plan) -> Login:
