@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +18,38 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS = ROOT / "results" / "records"
 
 
-class Load:
-    """A load; its generator gets ready at once, while servers do.
+@contextlib.contextmanager
+def ready(records: str = "", environment: Mapping[str, str] | None = None) -> Iterator[Load]:
+    """A load whose generator gets ready at once, while servers do.
 
     :param records: the directory of its records, below those of the results, where they stay; empty: they are not kept
     :param environment: of the generator; wins over this process's
     """
+    from benchmarks.load import client
 
-    def __init__(self, records: str = "", environment: Mapping[str, str] | None = None) -> None:
-        self._records = records
-        self._environment = environment
+    with tempfile.TemporaryDirectory(prefix="load-") as temporary:
+        name = f"{datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')}-{os.getpid()}"
+        directory = RECORDS / records / name if records else Path(temporary, "run")
+        with client.Generator(directory, environment) as generator:
+            yield Load(generator, directory, Path(temporary, "samples"), bool(records))
 
-    def __enter__(self) -> Load:
-        from benchmarks.load import client
 
-        with contextlib.ExitStack() as stack:
-            self._temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-")))
-            now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S.%f")
-            name = f"{now}-{os.getpid()}"
-            self.directory = RECORDS / self._records / name if self._records else self._temporary / "run"
-            self._generator = stack.enter_context(client.Generator(self.directory, self._environment))
-            self._stack = stack.pop_all()
-        return self
+@dataclass(frozen=True)
+class Load:
+    """A load that can be carried out once."""
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    generator: Any
+    #: of its records
+    directory: Path
+    samples: Path
+    #: the records stay
+    kept: bool
 
     def carry_out(self, plan: Plan) -> Any:
         """Do it; returns the :class:`~benchmarks.load.analysis.Run`."""
         from benchmarks.load import analysis
 
-        return analysis.read(self._generator.carry_out(plan))
+        return analysis.read(self.generator.carry_out(plan))
 
     def measured(
         self, plan: Plan, pids: Sequence[int], limits: Any = None, part: Callable[[Any], Any] | None = None,
@@ -63,17 +66,16 @@ class Load:
         from benchmarks.load import agent, analysis, report, usage
         from benchmarks.load.bottleneck import Limits
 
-        samples = self._temporary / "samples"
-        samples.mkdir()
-        with agent.everywhere(samples, pids, agents, patterns or {}):
+        self.samples.mkdir()
+        with agent.everywhere(self.samples, pids, agents, patterns or {}):
             run = self.carry_out(plan)
         counted, limits = (part or analysis.window)(run.operations), limits or Limits(users=plan.users)
-        figures, details = report.measured(run, counted, usage.read(samples), limits)
-        if self._records:
-            for path in samples.iterdir():
-                path.rename(self.directory / path.name)
-        kept = {"records": os.path.relpath(self.directory, ROOT)} if self._records else {}
-        return {**figures, **kept, **details}
+        figures, details = report.measured(run, counted, usage.read(self.samples), limits)
+        if not self.kept:
+            return {**figures, **details}
+        for path in self.samples.iterdir():
+            shutil.move(path, self.directory / path.name)
+        return {**figures, "records": os.path.relpath(self.directory, ROOT), **details}
 
 
 def do_all(plan: Plan, gone: int | None = None) -> None:

@@ -117,7 +117,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     patterns = monitor.patterns(list(filter(None, os.environ.get(WATCH_VARIABLE, "").split(";"))))
     agents = [_address(each) for each in filter(None, os.environ.get(AGENTS_VARIABLE, "").split(","))]
     with (
-        measuring.Load(parameters.get("records", "")) as load,
+        measuring.ready(parameters.get("records", "")) as load,
         _path(told["access"], parameters["rate"]) as access,
         _limited(told["pids"], parameters["processors"]) as (processors, how),
     ):
