@@ -64,8 +64,6 @@ class Found:
 
     name: str
     works: list[Measured]
-    #: stage -> done, failed or skipped; empty for a run of a plan
-    stages: dict[str, str] = field(default_factory=dict)
     #: what has failed, was not done, or makes all of it doubtful
     problems: list[str] = field(default_factory=list)
 
@@ -89,7 +87,6 @@ def read(directory: Path) -> Found:
         samples = []
         found.problems.append(str(error))
     for number_, stage in enumerate(data["stages"], 1):
-        found.stages[f"{number_} {stage['name']}"] = stage["status"]
         if stage["status"] != "done":
             found.problems.append(f"stage {number_} {stage['name']}: {stage['status']}")
         for work in stage["works"]:

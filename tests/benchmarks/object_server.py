@@ -1,7 +1,7 @@
-"""HTTP servers: one has the objects of a plan, one keeps what it is sent; both misbehave on request."""
+"""An HTTP server that keeps objects, and misbehaves on request."""
 
 import contextlib
-import itertools
+import re
 import socket
 import struct
 import threading
@@ -19,15 +19,23 @@ Fault = Callable[[BaseHTTPRequestHandler, int], bool]
 
 
 class Objects:
-    """What the server has seen."""
+    """What the server keeps, and what it has seen."""
 
-    def __init__(self, plan: Plan, fault: Fault) -> None:
-        self.content = Content(plan)
-        self.fault = fault
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
         self.numbers: list[int] = []
         #: addresses of the clients, one for each connection that had a request; a port may come again
         self.connections: list[tuple[str, int]] = []
         self.lock = threading.Lock()
+
+    def fill(self, plan: Plan) -> None:
+        """Keep all objects of the first operation, which has one container and one size."""
+        operation = plan.operations[0]
+        assert operation.objects is not None
+        chosen, size = selectors.selector(operation.objects.selector), selectors.size(operation.sizes, 0)
+        for number in range(chosen.low, chosen.high + 1):
+            path = f"/{operation.containers.name(1)}/{operation.objects.name(number)}"
+            self.kept[path] = b"".join(Content(plan).pieces(1 << 32 | number, size))
 
 
 def well(handler: BaseHTTPRequestHandler, count: int) -> bool:
@@ -41,7 +49,7 @@ def reset(handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes, length: int | None = None) -> None:
+def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes = b"", length: int | None = None) -> None:
     handler.send_response(status)
     handler.send_header("Content-Length", str(len(body) if length is None else length))
     handler.end_headers()
@@ -49,79 +57,61 @@ def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes, length: in
 
 
 @contextlib.contextmanager
-def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
-    """Yields its URL and what it sees; the objects are those of the first container, with one size for all."""
-    objects = Objects(plan, fault)
+def serving(plan: Plan | None = None, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
+    """Yields its URL, and what it keeps: at first the objects of a plan.
 
-    class Handler(_Handler):
+    It speaks as much of the protocol of Swift, without a login, as of that of the log server.
+    """
+    objects = Objects()
+    if plan is not None:
+        objects.fill(plan)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
         is_known = False
 
+        def do_PUT(self) -> None:
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if not self._failed():
+                objects.kept[self.path] = data
+                answer(self, 201)
+
         def do_GET(self) -> None:
-            number = int(self.path.rpartition("-")[2])
-            size = selectors.size(plan.operations[0].sizes, number)
+            if not self._failed():
+                data = objects.kept.get(self.path.partition("?")[0])
+                answer(self, 404 if data is None else 200, data or b"")
+
+        def do_DELETE(self) -> None:
+            if not self._failed():
+                answer(self, 404 if objects.kept.pop(self.path, None) is None else 204)
+
+        def _failed(self) -> bool:
             with objects.lock:
-                objects.numbers.append(number)
+                objects.numbers.append(int(re.sub(r"^.*?(\d*)$", r"\1", self.path.partition("?")[0]) or 0))
                 if not self.is_known:
                     self.is_known = True
                     objects.connections.append(self.client_address)
                 count = len(objects.numbers)
-            if objects.fault(self, count):
-                return
-            answer(self, 200, b"".join(objects.content.pieces(1 << 32 | number, size)))
+            return fault(self, count)
 
-    with _running(Handler) as url:
-        yield url, objects
+        def log_message(self, *_: object) -> None:
+            pass
 
+        def finish(self) -> None:
+            with contextlib.suppress(OSError, ValueError):
+                super().finish()
 
-@contextlib.contextmanager
-def storing(fault: Fault = well) -> Iterator[str]:
-    """A Swift without a login; yields the URL of its account."""
-    kept: dict[str, bytes] = {}
-    count = itertools.count(1)
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
 
-    class Handler(_Handler):
-        def do_PUT(self) -> None:
-            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            if not fault(self, next(count)):
-                kept[self.path] = data
-                answer(self, 201, b"")
+        def handle_error(self, *_: object) -> None:
+            """Clients that go away are what it is for."""
 
-        def do_GET(self) -> None:
-            data = kept.get(self.path.partition("?")[0])
-            answer(self, 404 if data is None else 200, data or b"")
-
-        def do_DELETE(self) -> None:
-            answer(self, 404 if kept.pop(self.path, None) is None else 204, b"")
-
-    with _running(Handler) as url:
-        yield f"{url}/v1/AUTH_test"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def finish(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            super().finish()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """Clients that go away are what it is for."""
-
-
-@contextlib.contextmanager
-def _running(handler: type[_Handler]) -> Iterator[str]:
-    with _Server(("127.0.0.1", 0), handler) as server:
+    with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http://127.0.0.1:{server.server_port}", objects
         finally:
             server.shutdown()
             thread.join()

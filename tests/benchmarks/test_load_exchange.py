@@ -22,16 +22,6 @@ def plan(size: int) -> Plan:
     return Plan("logs", {"url": "http://127.0.0.1:1"}, (reading(size),), total=1)
 
 
-def test_the_parts_of_a_request_follow_each_other() -> None:
-    with object_server.serving(plan(20_000)) as (url, objects):
-        pieces: list[bytes | memoryview] = []
-        found = Connection(url, keep_alive=False).exchange("GET", "/load1/object-1", into=pieces.append)
-        assert b"".join(pieces) == objects.content.at(1 << 32 | 1, 0, 20_000, 20_000)
-    assert found.status == 200
-    assert found.sent is not None and found.first_byte is not None and found.end is not None
-    assert found.start <= found.sent <= found.first_byte <= found.end
-
-
 def test_requests_come_from_the_address_that_is_chosen() -> None:
     chosen = Plan(
         "logs", {"url": "", "source_address": "127.0.0.3"}, (reading(SIZE),), total=1, keep_alive=False
