@@ -26,23 +26,12 @@ LATE_SECONDS = 0.05
 #: Share of all cores that processes outside the load use, from which the figures are doubted.
 DISTURBED = 0.25
 
-#: Figures of a load: name -> heading.
-COLUMNS = {
-    "operations_per_second": "ops/s",
-    "success_ratio": "success",
-    "whole_p50_ms": "response p50 ms",
-    "whole_p99_ms": "response p99 ms",
-    "machine_cpu": "CPU of the machine",
-    "servers_cpu": "CPU of the servers",
-    "busiest_cpu": "CPU of the busiest",
-    "generator_cpu": "CPU of the generator",
-    "memory_mib": "memory of the servers, MiB",
-    "network_mib_s": "network, MiB/s",
-    "disk_mib_s": "disk, MiB/s",
-}
-#: Further columns of a result, where its loads have these figures.
-MORE_COLUMNS = ("failed", "whole_p90_ms", "whole_p99.9_ms", "first_byte_p50_ms", "first_byte_p99_ms",
-                "from_due_p50_ms", "from_due_p99_ms")  # fmt: skip
+#: Columns of a result, where its loads have these figures.
+COLUMNS = (
+    "operations_per_second", "failed", "success_ratio", *(f"whole_p{each:g}_ms" for each in analysis.PERCENTILES),
+    "first_byte_p50_ms", "first_byte_p99_ms", "from_due_p50_ms", "from_due_p99_ms", "machine_cpu", "servers_cpu",
+    "busiest_cpu", "generator_cpu", "memory_mib", "network_mib_s", "disk_mib_s",
+)  # fmt: skip
 
 
 @dataclass
@@ -232,7 +221,7 @@ def result(found: Sequence[Found]) -> Result:
         if any(parameters(each.run) != known[title] for title, rounds in own.items() for each in rounds):
             raise Wrong("a result is made of runs of the same plan, with as many workers")
         first = next(iter(known.values()))
-        columns = [each for each in (*COLUMNS, *MORE_COLUMNS) if any(each in one[0].figures for one in own.values())]
+        columns = [each for each in COLUMNS if any(each in one[0].figures for one in own.values())]
         case = CaseResult(
             name="data" if moves else "no-data", title=", ".join(one.name for one in found), workload="load",
             parameters={name: value for name, value in first.items()

@@ -58,7 +58,8 @@ def _case(name: str, title: str, variants: tuple[Variant, ...], size: int, **fie
         **{
             "rounds": 1, "warmup": 0, "unit": "MiB/s", "quick": QUICK, "backend": "swift", "prepare": "prepare",
             "finish": "finish", "needs": ("locust",), "timeout": 180,
-            "columns": ("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "servers_cpu"),
+            "columns": ("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "machine_cpu",
+                        "servers_cpu", "busiest_cpu", "generator_cpu", "memory_mib", "network_mib_s", "disk_mib_s"),
             **fields,
         },
     )  # fmt: skip

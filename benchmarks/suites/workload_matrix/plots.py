@@ -57,11 +57,11 @@ def bandwidth(result: Result) -> Figure | None:
 
 def cpu(result: Result) -> Figure | None:
     found = matrix.workloads(result)
-    if not any(each.figures[name] is not None for name in CPU for each in found):
+    if not any(each.row.median(name) is not None for name in CPU for each in found):
         return None
     figure, panel = _panel()
     for name, (label, colour, style) in CPU.items():
-        points = [(each.number, each.figures[name]) for each in found if each.figures[name] is not None]
+        points = [(each.number, used) for each in found if (used := each.row.median(name)) is not None]
         if points:
             panel.plot(*zip(*points, strict=True), style, color=colour, linewidth=1.2, label=label)
     panel.set_ylim(bottom=0)

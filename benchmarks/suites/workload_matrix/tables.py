@@ -1,4 +1,4 @@
-"""The tables of the workload matrix: the workloads by number with their bottlenecks, and the study's finding."""
+"""The tables of the workload matrix: the bottlenecks of the workloads by number, and the study's finding."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
 from benchmarks.harness.goals import HEAD, Goal, goal_table
-from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.load.report import COLUMNS as FIGURES
 from benchmarks.load.report import bottlenecks
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
@@ -26,11 +25,9 @@ class Workload(NamedTuple):
     reads: int
     #: MiB/s, the median of its runs
     bandwidth: float
-    #: medians of :data:`FIGURES`
-    figures: Mapping[str, float | None]
+    row: VariantResult
     #: of the last run: resource, words, the shares of all resources
     bottleneck: Mapping[str, Any]
-    usage: Mapping[str, Any]
 
 
 def workloads(result: Result) -> list[Workload]:
@@ -48,9 +45,7 @@ def workloads(result: Result) -> list[Workload]:
             found.append(
                 Workload(
                     count, case.backend.get("name", EMPTY), parameters["size"], parameters["workers"],
-                    parameters["reads"], statistics.median(case.figures(title)),
-                    {name: row.median(name) for name in FIGURES}, row.details.get("shares") or {},
-                    row.details.get("usage") or {},
+                    parameters["reads"], statistics.median(case.figures(title)), row, row.details.get("shares") or {},
                 )
             )  # fmt: skip
     return found
@@ -58,28 +53,11 @@ def workloads(result: Result) -> list[Workload]:
 
 def judgement(result: Result) -> list[Table]:
     rows = ((f"{each.number}: {_name(each)}", each.bottleneck) for each in workloads(result))
-    return [overview(result), bottlenecks(rows), finding(result), goals(result)]
-
-
-def overview(result: Result) -> Table:
-    """The workloads by number."""
-    head = ["", "workload", "MiB/s", *FIGURES.values(), "bottleneck"]
-    made = Table("The workloads", head, [])
-    for each in workloads(result):
-        cells = [_cell(name, each.figures[name]) for name in FIGURES]
-        named = each.bottleneck.get("resource", EMPTY)
-        made.rows.append([str(each.number), _name(each), number(each.bandwidth), *cells, named])
-    if made.rows:
-        made.notes.append("CPU in processors: of all servers together, of the busiest of them, of the whole machine")
-    return made
+    return [bottlenecks(rows), finding(result), goals(result)]
 
 
 def _name(each: Workload) -> str:
     return f"{each.backend} {shown(each.size)}, {each.workers} worker{'s' * (each.workers != 1)}, {ratio(each.reads)}"
-
-
-def _cell(name: str, figure: float | None) -> str:
-    return f"{figure:.1%}" if name == "success_ratio" and figure is not None else number(figure)
 
 
 def finding(result: Result) -> Table:
