@@ -68,6 +68,13 @@ def test_the_bottlenecks_have_their_evidence() -> None:
     assert tables.judgement(result)[0].rows[0][1:] == ["none", "–", "–", "cores of box"]
 
 
+@pytest.mark.parametrize(("figures", "met"), [((60.0, 20.0), "yes"), ((91.0, 18.9), "no")])
+def test_bandwidth_is_lost_only_where_processors_are_the_limit(figures: tuple[float, float], met: str) -> None:
+    bottlenecks, goals = tables.judgement(made(*figures))
+    assert [row[-1] for row in goals.rows] == [met, "yes", met, "yes"]
+    assert bottlenecks.rows[-1][:2] == ["cpu-path, quota-0.75", "thread"]
+
+
 def test_the_plot() -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
     from benchmarks.harness.plots import svg

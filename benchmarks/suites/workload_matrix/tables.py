@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.harness import statistics
-from benchmarks.harness import tables as plain
 from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result, VariantResult
-from benchmarks.harness.tables import EMPTY, Table, number
+from benchmarks.harness.tables import EMPTY, Table
 from benchmarks.load.report import bottlenecks
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
@@ -52,29 +51,14 @@ def workloads(result: Result) -> list[Workload]:
 
 
 def judgement(result: Result) -> list[Table]:
-    rows = ((f"{each.number}: {_name(each)}", each.bottleneck) for each in workloads(result))
-    return [bottlenecks(rows), finding(result), goals(result)]
+    rows = [(f"{each.number}: {_name(each)}", each.bottleneck) for each in workloads(result)]
+    for case in _findings(result):
+        rows += [(f"{case.name}, {title}", row.details.get("shares") or {}) for title, row in case.variants.items()]
+    return [bottlenecks(rows), goals(result)]
 
 
 def _name(each: Workload) -> str:
     return f"{each.backend} {shown(each.size)}, {each.workers} worker{'s' * (each.workers != 1)}, {ratio(each.reads)}"
-
-
-def finding(result: Result) -> Table:
-    """The same load on all cores, on one, and with a quota."""
-    head = ["", "servers on", "MiB/s", "x all cores", "CPU servers", "p50 ms", "bottleneck"]
-    made = Table("The same servers with fewer processors", head, [])
-    for case in _findings(result):
-        for title in PROCESSORS:
-            figures = case.figures(title)
-            if not figures:
-                continue
-            row = case.variants[title]
-            compared = plain.ratio(case, title) if case.figures(case.baseline) else EMPTY
-            words = row.measured()[-1].get("bottleneck", EMPTY)
-            costs = [number(row.median(name)) for name in ("servers_cpu", "whole_p50_ms")]
-            made.rows.append([case.title, title, number(statistics.median(figures)), compared, *costs, words])
-    return made
 
 
 def goals(result: Result) -> Table:
@@ -86,15 +70,13 @@ def goals(result: Result) -> Table:
 
 def _goals(result: Result) -> Iterator[Goal]:
     for case in _findings(result):
-        base = case.figures("all-cores")
+        limited = FINDING[case.name]
+        bound = ("≤", LOST) if limited else ("≥", KEPT)
         for title in list(PROCESSORS)[1:]:
-            figures = case.figures(title)
-            if base and figures:
-                limited = FINDING[case.name]
+            base, fewer = case.median("all-cores"), case.median(title)
+            if base and fewer:
                 what = f"{case.name}: MiB/s, {title}, where processors are {'' if limited else 'not '}the limit"
-                reached = statistics.ratio(figures, base, case.seed).ratio
-                bound = ("≤", LOST) if limited else ("≥", KEPT)
-                yield Goal(what, statistics.median(base), statistics.median(figures), reached, *bound, "x all cores")
+                yield Goal(what, base, fewer, fewer / base, *bound, "x all cores")
 
 
 def _findings(result: Result) -> Iterator[CaseResult]:
