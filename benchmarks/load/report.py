@@ -39,7 +39,6 @@ class Measured:
     """A work of a stage with its operations, or those of a kind of a run of a plan."""
 
     title: str
-    kind: str
     run: Run
     #: of a round of a result, the bottleneck in words among them
     figures: dict[str, Any]
@@ -66,7 +65,7 @@ def read(directory: Path) -> Found:
         run = analysis.read(directory)
         kinds = sorted(set(map(str, run.operations.kind)))
         own = {kind: figures(run, None, run.operations[run.operations.kind == kind]) for kind in kinds}
-        works = [Measured(kind, "normal", run, each, {"doubts": notes(run)}) for kind, each in own.items()]
+        works = [Measured(kind, run, each, {"doubts": notes(run)}) for kind, each in own.items()]
         return Found(directory.name, works)
     data = files.read(directory / stages.SUMMARY, "workload", stages.FORMAT, stages.VERSION)
     found = Found(data["name"], [])
@@ -90,7 +89,7 @@ def read(directory: Path) -> Found:
                 continue
             part = _counted(run, work["warmup"], work["counted"])
             limits = Limits(users=run.plan.users, think=run.plan.think)
-            found.works.append(Measured(title, work["kind"], run, *measured(run, part, samples, limits)))
+            found.works.append(Measured(title, run, *measured(run, part, samples, limits)))
     found.problems += data["doubts"]
     if data["finished"] is None:
         found.problems.append("it was interrupted")
@@ -203,7 +202,7 @@ def usage_figures(used: Usage) -> dict[str, float]:
 
 
 def result(found: Sequence[Found]) -> Result:
-    """The works that are not of a preparing or a cleaning kind, or kinds of operations, as rows; rounds are the runs.
+    """The works of a workload, or the kinds of operations of a plan, as rows; rounds are the runs.
 
     Those that move bytes are one case, and the others are another.
 
@@ -211,8 +210,9 @@ def result(found: Sequence[Found]) -> Result:
     """
     made = Result("load", machine.describe(), machine.packages())
     rows: dict[str, list[Measured]] = {}
-    for each in (each for one in found for each in one.works if each.kind == "normal"):
-        rows.setdefault(each.title, []).append(each)
+    for one in found:
+        for each in one.works:
+            rows.setdefault(each.title, []).append(each)
     cases: dict[bool, dict[str, list[Measured]]] = {}
     for title, rounds in rows.items():
         cases.setdefault(any(each.figures["bytes"] for each in rounds), {})[title] = rounds
