@@ -85,8 +85,10 @@ def test_processes_are_found_by_their_command_line_and_named() -> None:
     assert monitor.title(psutil.Process()) not in ("", "?")
 
 
-@pytest.mark.parametrize("launcher", [[], ["-m", "fastio", "run", "--", sys.executable]], ids=["plain", "launched"])
-@pytest.mark.parametrize("module", [False, True])
+LAUNCHED = ["-m", "fastio", "run", "--", sys.executable]
+
+
+@pytest.mark.parametrize(("launcher", "module"), [([], False), (LAUNCHED, True)], ids=["plain", "launched"])
 def test_a_process_is_called_by_its_program(tmp_path: Path, launcher: list[str], module: bool) -> None:
     (tmp_path / "service.py").write_text("print('runs', flush=True)\ninput()\n")
     program = ["-m", "service"] if module else [str(tmp_path / "service.py")]
@@ -200,18 +202,6 @@ def told(monkeypatch) -> set[float]:
     return found
 
 
-def test_this_machine_is_sampled_to_a_file(tmp_path, told) -> None:
-    with burning() as process:
-        begin = time.time()
-        with agent.everywhere(tmp_path, [process.pid], [], {}, 0.05) as problems:
-            until(lambda: len(told) > 1, "samples between which it has used CPU time")
-        found = usage.of(usage.read(tmp_path), begin, time.time())
-    (burner,) = found.processes
-    # How exact that is in so short a time is the machine's business: it may hold up who samples between two counters.
-    assert burner.pids == [process.pid] and burner.cpu > 0 and burner.thread > 0
-    assert found.machines[0].cpu > 0 and problems == []
-
-
 # --- agents
 
 
@@ -227,24 +217,22 @@ def agent_process() -> Iterator[tuple[str, int]]:
             process.terminate()
 
 
-def test_an_agent_samples_for_a_run(tmp_path, told) -> None:
+def test_this_machine_and_that_of_an_agent_are_sampled_for_a_run(tmp_path, told) -> None:
     mark = f"the-agents-server-of-{os.getpid()}-x"
-    with (
-        burning(f"{mark!r}\nwhile True: pass") as process,
-        agent_process() as address,
-    ):
-        begin = time.time()
+    with burning(f"{mark!r}\nwhile True: pass") as process, agent_process() as address:
+        begin, here = time.time(), monitor.title(psutil.Process(process.pid))
         patterns = {"own": f"{mark[:-1]}[x]", "other": "nothing-has-th[i]s"}
-        problems: list[str] = []
-        remote = agent.Remote(*address, patterns)
-        with monitor.monitored(remote, tmp_path / "samples-it.jsonl.gz", problems, 0.05):
-            until(lambda: len(told) > 1, "samples between which it has used CPU time")
-        end = time.time()
-    assert problems == []
-    (found,) = usage.read(tmp_path)
-    assert abs(found.about["clock_offset"]) <= found.about["clock_error"] + 0.01
-    (own,) = usage.of([found], begin, end).processes
-    assert (own.name, own.pids) == ("own", [process.pid]) and own.cpu > 0
+        with agent.everywhere(tmp_path, [process.pid], [address], patterns, 0.05) as problems:
+            until(lambda: len(told) > 3, "samples between which it has used CPU time")
+        found = usage.of(usage.read(tmp_path), begin, time.time())
+    assert problems == [] and len(found.machines) == 2 and all(each.cpu > 0 for each in found.machines)
+    for each in usage.read(tmp_path):
+        assert abs(each.about["clock_offset"]) <= each.about["clock_error"] + 0.01
+    # Here it is known by its number, and there by its command line.
+    assert {each.name for each in found.processes} == {"own", here}
+    for own in found.processes:
+        # How exact that is in so short a time is the machine's business: it may hold up who samples between counters.
+        assert own.pids == [process.pid] and own.cpu > 0 and own.thread > 0
 
 
 def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:

@@ -252,7 +252,9 @@ def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
     assert set(large.run.operations.bytes) <= {1 << 20, 2 << 20}
     assert set(small.run.operations.kind) == {"read", "write", "list"}
     (_, *used) = report.judgement(report.result([found]))
-    assert len(used) == len(found.works) and all("swift-proxy-server" in "".join(row[0] for row in each.rows) for each in used)
+    assert len(used) == len(found.works) and all(
+        "swift-proxy-server" in "".join(row[0] for row in each.rows) for each in used
+    )
 
 
 def test_s3_and_workers_of_several_processes(tmp_path, monkeypatch) -> None:
