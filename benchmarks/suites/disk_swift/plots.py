@@ -10,7 +10,6 @@ from benchmarks.harness import plots
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
-from benchmarks.suites.disk_swift import tables
 from benchmarks.suites.disk_swift.records import PHASES
 
 #: Inches of a scenario's row of points.
@@ -89,4 +88,4 @@ def _finding(cases: Any, phase: str) -> str:
     return f"{name[:1].upper()}{name[1:]}: {'; '.join(parts) or 'nothing to compare'}"
 
 
-PLOTS = {phase: Drawing(f"{PHASES[phase]}: medians by scenario", medians(phase)) for phase in tables.LOSING}
+PLOTS = {phase: Drawing(f"{words}: medians by scenario", medians(phase)) for phase, words in PHASES.items()}

@@ -8,16 +8,16 @@ from benchmarks.harness import engine, statistics
 from benchmarks.harness.results import CaseResult, VariantResult
 from benchmarks.load import analysis
 
-#: Phases that the study has, as it calls them, and what they are together.
-PHASES = {"sent": "request sent", "response": "response", "transfer": "transfer", "whole": "whole request"}
+#: Phases in which Swift may lose time, as the study calls them, and what they are together.
+PHASES = {"response": "response", "transfer": "transfer", "whole": "whole request"}
 
 
 def figures(variant: VariantResult) -> dict[str, numpy.ndarray]:
-    """Of each request that counts, of all measured runs of a row: milliseconds by phase, and ``size`` in KB.
+    """Of each request that counts, of all measured runs of a row: milliseconds by phase.
 
     Empty if the records are not there (any more).
     """
-    found: dict[str, list[numpy.ndarray]] = {name: [] for name in (*PHASES, "size")}
+    found: dict[str, list[numpy.ndarray]] = {name: [] for name in PHASES}
     for run in variant.measured():
         if "records" not in run or not (engine.ROOT / run["records"]).is_dir():
             continue
@@ -25,7 +25,6 @@ def figures(variant: VariantResult) -> dict[str, numpy.ndarray]:
         counted = analysis.begun_within(read.operations, analysis.window(read.operations))
         for phase in PHASES:
             found[phase].append(counted.milliseconds(phase))
-        found["size"].append(counted.bytes[~counted.failed] / 1000)
     return {name: numpy.concatenate(parts) for name, parts in found.items() if parts}
 
 
@@ -36,11 +35,7 @@ def summary(case: CaseResult) -> dict[str, Any]:
     """
     found = {title: figures(variant) for title, variant in case.variants.items()}
     return {
-        title: {
-            "requests": len(each["transfer"]),
-            **{phase: _statistics(each[phase]) for phase in PHASES},
-            "size": _moments(each["size"]),
-        }
+        title: {"requests": len(each["transfer"]), **{phase: _statistics(each[phase]) for phase in PHASES}}
         for title, each in found.items() if each and len(each["transfer"])
     }  # fmt: skip
 

@@ -10,8 +10,6 @@ from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.disk_swift.bench_disk_swift import DIRECT, LARGE, LOG, SERVERS, SOURCES
 from benchmarks.suites.disk_swift.records import PHASES
 
-#: Phases that Swift may lose time in.
-LOSING = ("response", "transfer", "whole")
 #: Times the speed of stock that a transfer from Swift has to have.
 TRANSFER = 1.3
 #: Requests from which on there is a 99th percentile to speak of.
@@ -36,9 +34,10 @@ def _published(case: CaseResult) -> Table | None:
     if not columns:
         return None
     made = Table(f"{case.title or case.name}: per request", ["", "", *columns], [])
-    for what, words in {phase: f"{PHASES[phase]}, ms" for phase in LOSING}.items():
-        for statistic in next(iter(columns.values()))[what]:
-            made.rows.append([words, statistic, *(_cell(each[what][statistic]) for each in columns.values())])
+    for phase, words in PHASES.items():
+        for statistic in next(iter(columns.values()))[phase]:
+            cells = (_cell(each[phase][statistic]) for each in columns.values())
+            made.rows.append([f"{words}, ms", statistic, *cells])
     made.notes.append(
         "outliers are more than two standard deviations from the mean, as published; the interval is of the median, "
         "95 %; requests: " + ", ".join(f"{title} {each['requests']}" for title, each in columns.items())
@@ -59,13 +58,13 @@ def losses(result: Result) -> Table:
     head = ["", "phase", "disk, ms", "Swift, ms", "lost, ms", "Swift itself, ms"]
     made = Table("Where Swift loses against disk", [*head, *(f"won back by {title}" for title in FAST)], [])
     for case in result.cases:
-        for phase in LOSING:
+        for phase, words in PHASES.items():
             disk, stock = (case.median(f"{source}-stock", f"{phase}_p50_ms") for source in ("disk", "swift"))
             if disk is None or stock is None:
                 continue
             lost = stock - disk
             direct = number(case.median(DIRECT, f"{phase}_p50_ms"))
-            row = [case.title or case.name, PHASES[phase], number(disk), number(stock), number(lost), direct]
+            row = [case.title or case.name, words, number(disk), number(stock), number(lost), direct]
             for title in FAST:
                 won = case.median(title, f"{phase}_p50_ms")
                 row.append(EMPTY if won is None or lost <= 0 else f"{(stock - won) / lost:.0%}")
