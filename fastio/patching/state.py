@@ -79,11 +79,11 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
     """Why the target cannot even be looked at, or None."""
     say = functools.partial(entry, patch, target)
     missing = modules.missing(target)
-    if missing and not any(map(modules.why_absent, missing)):
-        # No version is looked up before a library is imported, which then has what that takes.
-        if target.needed_under():
-            return say(Outcome.WAITING, f"{missing[0]} is not imported yet")
+    # No version is looked up before a library is imported, which then has what that takes.
+    if missing and not target.needed_under():
         return _not_needed(patch, target)
+    if missing and not any(map(modules.why_absent, missing)):
+        return say(Outcome.WAITING, f"{missing[0]} is not imported yet")
     versions = [(each, distributions.version(each.distribution)) for each in patch.requirements(target)]
     for requirement, installed in versions:
         if installed is None:
@@ -199,8 +199,6 @@ def _why_off(name: str) -> str:
         return f"switched off as a whole by {settings.sources['enabled']}"
     if name in settings.disabled or registry.ALL in settings.disabled and listed is not None:
         return f"disabled by {settings.sources['disabled']}"
-    if listed is not None and not listed.default:
-        return f"not in the default; ask for it with also={name}"
     if listed is not None and not listed.in_profile(settings.profile):
         return f"not in the profile {settings.profile} of {settings.sources['profile']}: {registry.load(name).changes}"
     return "not asked for"
