@@ -49,13 +49,12 @@ def reasons() -> str:
 
 def patches() -> str:
     """A table of all patches, and what there is to say of each, by library."""
-    head = ["patch", "meaning", "default", "variable", "applied to", "not needed"]
+    head = ["patch", "meaning", "variable", "applied to", "not needed"]
     rows = [
         [
             f"``{patch.name}``",
             patch.summary,
-            "yes" if patch.default else "no",
-            f"``FASTIO_{'DISABLED' if patch.default else 'ALSO'}={patch.name}``",
+            f"``FASTIO_DISABLED={patch.name}``",
             ", ".join(dict.fromkeys(str(each) for target in patch.targets for each in patch.requirements(target)))
             or EMPTY,
             _not_needed(patch) or EMPTY,
@@ -66,13 +65,9 @@ def patches() -> str:
 
 
 def profiles() -> str:
-    """The patches that change more than speed, and which of them the default has."""
-    rows = [
-        [f"``{patch.name}``", patch.changes, "yes" if patch.default else "no"]
-        for patch in registry.patches()
-        if patch.changes
-    ]
-    return markup.rst(Table("", ["patch", "what it changes", "default"], rows))
+    """The patches that change more than speed."""
+    rows = [[f"``{patch.name}``", patch.changes] for patch in registry.patches() if patch.changes]
+    return markup.rst(Table("", ["patch", "what it changes"], rows))
 
 
 def _not_needed(patch: registry.Patch) -> str:

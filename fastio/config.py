@@ -253,8 +253,7 @@ class Settings(NamedTuple):
     )  # type: ignore[assignment]
     also: tuple[str, ...] = Setting(
         (),
-        "Patches outside the default that are applied as well. They change what programs written for upstream may "
-        "rely on.",
+        "Patches that are applied besides those of the profile.",
         _parse_names,
         "names of patches, separated by commas (see fastio.names())",
     )  # type: ignore[assignment]

@@ -41,7 +41,7 @@ import pytest
 import fastio
 from fastio import config, counters
 from fastio.concurrency import budget
-from fastio.patching import hooks, registry, state
+from fastio.patching import hooks, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
@@ -89,9 +89,6 @@ every_settings = pytest.mark.parametrize(
     "fastio_settings", list(SETTINGS_VARIANTS.values()), ids=list(SETTINGS_VARIANTS)
 )
 
-#: Decorator: ``fastio.patch()`` without names applies every patch in the test, those outside of the default as well.
-everything = pytest.mark.also(*registry.outside_the_default())
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell gives it to what runs in its background, and every child of a test would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,7 +106,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "no_fast_path(reason): the test uses `patched` but is meant not to reach the fast path"
     )
-    config.addinivalue_line("markers", "also(*names): patches outside of the default that the environment asks for")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -145,9 +141,6 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
         monkeypatch.delenv(name)
     if os.environ.get("TEST_DISABLED"):
         monkeypatch.setenv("FASTIO_DISABLED", os.environ["TEST_DISABLED"])
-    also = [name for marker in request.node.iter_markers("also") for name in marker.args]
-    if also:
-        monkeypatch.setenv("FASTIO_ALSO", ",".join(also))
     # What was patched in earlier tests is reported otherwise than what was never asked for.
     state.forget()
     before = attributes()
@@ -293,8 +286,6 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
         }
         if os.environ.get("TEST_DISABLED"):
             environ["FASTIO_DISABLED"] = os.environ["TEST_DISABLED"]
-        if "FASTIO_ALSO" in os.environ:
-            environ["FASTIO_ALSO"] = os.environ["FASTIO_ALSO"]
         root = pathlib.Path(fastio.__file__).parent.parent
         environ["PYTHONPATH"] = os.pathsep.join([*path, str(root), *filter(None, [environ.get("PYTHONPATH")])])
         command = [sys.executable, *options, "-c", textwrap.dedent(code), *arguments]

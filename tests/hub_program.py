@@ -26,7 +26,6 @@ import socket  # noqa: E402
 import fastio  # noqa: E402
 from fastio.concurrency import offload  # noqa: E402
 from fastio.io import hashing, image_files, libc, paced  # noqa: E402
-from fastio.patching import registry  # noqa: E402
 from tests import programs  # noqa: E402
 from tests.programs import DATA  # noqa: E402
 from tests.waits import AT_ONCE  # noqa: E402
@@ -142,7 +141,7 @@ OPERATIONS = (
 
 
 def main() -> None:
-    report = fastio.patch(strict=True, also=registry.outside_the_default())
+    report = fastio.patch(strict=True)
     ticks = 0
 
     def watchdog() -> None:

@@ -88,17 +88,16 @@ class Service(Backend):
     eventlet: bool = False
     #: programs that there must be beside the interpreter
     own_programs: ClassVar[tuple[str, ...]]
-    #: ``fastio``: ``on`` or ``off``; ``disabled``, ``also``: patches of fastio that are left out, and that are added to
-    #: the default, with commas between them; ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's
-    #: default; ``flavor``: of the paste pipeline, such as ``caching``, or ``identity``; ``stores``: filesystem stores,
-    #: into several of which images can be imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of
-    #: another environment to run in, into which fastio can be imported if it is to be on; ``trace``: ``on`` to record
-    #: one, also with ``fastio=off``; ``by-request``: not of requests with the header ``X-Trace: off``; ``host``: of its
-    #: URLs, for those who are on other machines; ``mapping``: ``on`` to have fastio send files from a mapping to
-    #: clients of other hosts as well; ``proxied``: 1 for nginx in front of it, which takes whole bodies first, and
-    #: whose URL is then the server's
+    #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
+    #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
+    #: such as ``caching``, or ``identity``; ``stores``: filesystem stores, into several of which images can be
+    #: imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in, into which
+    #: fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also with ``fastio=off``;
+    #: ``by-request``: not of requests with the header ``X-Trace: off``; ``host``: of its URLs, for those who are on
+    #: other machines; ``mapping``: ``on`` to have fastio send files from a mapping to clients of other hosts as well;
+    #: ``proxied``: 1 for nginx in front of it, which takes whole bodies first, and whose URL is then the server's
     parameters = {
-        "fastio": "off", "disabled": "", "also": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
+        "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
         "python": "", "trace": "off", "host": HOST, "mapping": "off", "proxied": 0,
     }  # fmt: skip
     choices = {"fastio": ON_OFF, "trace": (*ON_OFF, BY_REQUEST), "mapping": ON_OFF}
@@ -250,7 +249,6 @@ class Service(Backend):
             SITE_VARIABLE: self.site(),
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
             **({"FASTIO_DISABLED": disabled} if disabled and self.runs_fastio else {}),
-            **({"FASTIO_ALSO": self.chosen["also"]} if self.chosen["also"] and self.chosen["fastio"] == "on" else {}),
             **({"FASTIO_TRACE": str(self.traces)} if self.traced else {}),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONWARNINGS": "ignore",

@@ -66,9 +66,9 @@ def patches_table() -> Table:
         for target in patch.targets:
             spans = (known_code.span(" ".join((name, *known))) for name, known in known_releases(target).items())
             ranges = ", ".join(map(str, patch.requirements(target))) or "-"
-            cells = (patch.name, "yes" if patch.default else "no", ", ".join(spans) or "-", ranges)
+            cells = (patch.name, ", ".join(spans) or "-", ranges)
             alike[cells] = alike.get(cells, 0) + 1
-    head = ["patch", "targets", "in the default", "replaces code of", "applied to"]
+    head = ["patch", "targets", "replaces code of", "applied to"]
     return Table("", head, [[patch, str(count), *others] for (patch, *others), count in alike.items()])
 
 

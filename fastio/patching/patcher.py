@@ -261,9 +261,9 @@ def _resolve(
 
 
 def _check_names(settings: config.Settings) -> None:
-    every, names, outside = registry.all_names(), registry.names(), registry.outside_the_default()
+    every, names = registry.all_names(), registry.names()
     of_all = f"{registry.ALL}, or names of patches: {', '.join(every)}"
-    of_more = f"names of patches: {', '.join(names)}; outside of the default: {', '.join(outside)}"
+    of_more = f"names of patches: {', '.join(names)}"
     for setting, known, allowed in (("disabled", (*every, registry.ALL), of_all), ("also", names, of_more)):
         for name in getattr(settings, setting):
             if name not in known:

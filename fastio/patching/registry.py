@@ -259,11 +259,6 @@ class Patch(NamedTuple):
     def name(self) -> str:
         return self.module.rpartition(".")[2]
 
-    @property
-    def default(self) -> bool:
-        """Whether ``patch()`` without names applies it."""
-        return self.name not in outside_the_default()
-
     def not_needed_here(self, version: Callable[[str], str | None]) -> Requirement | None:
         """Which of ``not_needed_in`` the installed releases meet.
 
@@ -306,9 +301,6 @@ class Listed(NamedTuple):
     name: str
     #: its folder, which has the name of the library
     library: str
-    #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
-    #: is applied only where it is named, or the setting ``also`` asks for it
-    default: bool = True
     #: whether the patch says what programs may notice of it
     changes: bool = False
     #: other libraries, in which the patch has targets that serve programs without the first
@@ -321,7 +313,7 @@ class Listed(NamedTuple):
 
     def in_profile(self, profile: str) -> bool:
         """Whether ``patch()`` without names applies it in that profile."""
-        return self.default and not (profile == SAFE and self.changes)
+        return not (profile == SAFE and self.changes)
 
 
 #: The patches but those that record a trace, in the order of application: each on top of the ones before it that work
@@ -336,7 +328,7 @@ TABLE = (
     Listed("glance_cache", "glance"),
     Listed("glance_imports", "glance"),
     Listed("glance_sendfile", "glance", changes=True),
-    Listed("glance_slow_clients", "glance", default=False, changes=True),
+    Listed("glance_slow_clients", "glance", changes=True),
     Listed("glance_uploads", "glance"),
     Listed("image_hashing", "glance_store"),
     Listed("s3_client", "glance_store", changes=True),
@@ -425,11 +417,6 @@ def names() -> tuple[str, ...]:
 def all_names() -> tuple[str, ...]:
     """The names of all patches in the order of application."""
     return (*names(), *TRACE_NAMES)
-
-
-def outside_the_default() -> tuple[str, ...]:
-    """The names of the patches that ``patch()`` without names leaves out."""
-    return tuple(each.name for each in TABLE if not each.default)
 
 
 def named(wanted: str | Sequence[str] | None, known: Sequence[str]) -> list[str] | None:

@@ -89,7 +89,6 @@ def test_a_request_says_whether_it_is_recorded(usable: Usable, tmp_path: Path, n
 def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) -> None:
     parameters: dict[str, Any] = {
         "chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "image_fairness",
-        "also": "glance_slow_clients",
     }  # fmt: skip
     with usable(name)(tmp_path) as one, usable(name)(tmp_path, **parameters) as two:
         assert not set(one.pids()) & set(two.pids())
@@ -98,7 +97,7 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
         assert "filesystem_store_chunk_size = 131072\n" in configuration and "flavor = caching\n" in configuration
         assert "filesystem_store_chunk_size" not in (one.etc / "glance-api.conf").read_text()
         settings = Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
-        assert b"FASTIO_DISABLED=image_fairness" in settings and b"FASTIO_ALSO=glance_slow_clients" in settings
+        assert b"FASTIO_DISABLED=image_fairness" in settings
         check_image(two.access(), b"two")
         one.check()
 

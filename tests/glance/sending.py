@@ -95,7 +95,7 @@ def start_giving(
     served_by: str = "http-socket",
     **settings: str,
 ) -> Sending:
-    """Start glance 33 with one process and one thread, and with ``glance_slow_clients`` unless it is ``"stock"``.
+    """Start glance 33 with one process and one thread.
 
     :param uwsgi: options of uWSGI
     :param post_buffering: of the backend
@@ -111,7 +111,6 @@ def start_giving(
         file.write_text("\n".join([text, *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
         return found
 
-    settings.setdefault("FASTIO_ALSO", "glance_slow_clients")
     own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering}
     return start_sending(serve, directory, "glance-33", kind, config=config, command=command, **own)
 

@@ -494,15 +494,6 @@ CACHE_SCENARIOS: dict[str, Scenario] = {
     )},
     "file_gone": SCENARIOS["file_gone"],
 }  # fmt: skip
-#: What becomes of a body that is sent without the server.
-GIVEN_AWAY = (
-    "no_fault", "file_truncated_before", "file_truncated_while_served", "file_longer_than_the_image",
-    "file_gone_while_served", "file_is_a_directory", "range_of_a_truncated_file", "range_beyond_the_image",
-    "image_of_no_bytes", "client_resets_a_download", "client_resets_at_once", "file_system_breaks",
-    "file_system_is_gone", "file_system_times_out", "swift_without_fault", "swift_has_no_such_object",
-    "swift_resets_each_answer", "swift_resets_an_answer_and_then_forbids", "filled_and_read_from_the_cache",
-    "cached_file_truncated_while_served", "client_resets_a_download_from_the_cache",
-)  # fmt: skip
 
 
 def pieces(size: int) -> Iterator[bytes]:
@@ -574,23 +565,13 @@ def cache_worlds(
     yield from make_worlds(request, swift_server, tmp_path_factory, "caching")
 
 
-@pytest.fixture(scope="module", params=["", "caching"], ids=["store", "cache"])
-def giving_worlds(
-    request: pytest.FixtureRequest, swift_server: Swift | str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[World]]:
-    """glance 33 with one thread to a process as it is shipped, stock and with ``glance_slow_clients``."""
-    yield from make_worlds(request, swift_server, tmp_path_factory, request.param, "glance_slow_clients")
-
-
 def make_worlds(
     request: pytest.FixtureRequest,
     swift_server: Swift | str,
     tmp_path_factory: pytest.TempPathFactory,
     flavor: str,
-    also: str = "",
 ) -> Iterator[list[World]]:
-    release = usable("glance-33" if also else request.param)
-    options: dict[str, Any] = {"threads": 1, "environment": {"FASTIO_ALSO": also}} if also else {}
+    release = usable(request.param)
     failed_before = request.session.testsfailed
     with contextlib.ExitStack() as stack:
 
@@ -607,7 +588,7 @@ def make_worlds(
             disk = fuse.missing() or stack.enter_context(fuse.mounted(tmp_path_factory.mktemp("disk")))
             if not isinstance(disk, str):
                 add_file_store(config, "disk", disk.directory)
-            service = release(config=config, fastio=fastio, flavor=flavor, **options)
+            service = release(config=config, fastio=fastio, flavor=flavor)
             service.start()
             stack.callback(lambda: service.stop(keep_logs=request.session.testsfailed > failed_before))
             return World(service, Api(service.http_port, timeout=100), full, proxy, disk)
@@ -620,15 +601,6 @@ def test_the_same_as_stock(worlds: list[World], name: str) -> None:
     if name in SLOW and worlds[0].service.name != "glance-33":
         pytest.skip("half a minute, and done with glance 33")
     compare(worlds, SCENARIOS[name])
-
-
-@pytest.mark.parametrize("name", GIVEN_AWAY)
-def test_the_same_as_stock_without_a_worker(giving_worlds: list[World], name: str) -> None:
-    in_cache = giving_worlds[0].service.chosen["flavor"] == "caching"
-    scenarios = CACHE_SCENARIOS if in_cache else SCENARIOS
-    if name not in scenarios:
-        pytest.skip("with the cache" if not in_cache else "without the cache")
-    compare(giving_worlds, scenarios[name])
 
 
 @pytest.mark.parametrize("name", CACHE_SCENARIOS)

@@ -59,7 +59,6 @@ def run_worker(cases: list[Case], cache: pathlib.Path) -> list[Any]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "COV_"))}
     # greendns has nothing to do with pipes, and takes most of the time of importing eventlet.
     environ.update(PYTHONPATH=root, PYTHONWARNINGS="ignore", EVENTLET_NO_GREENDNS="yes")
-    environ["FASTIO_ALSO"] = ",".join(registry.outside_the_default())
     if environ.pop("PYTHONDONTWRITEBYTECODE", None):
         # Hundreds of processes need not compile the same modules each.
         environ["PYTHONPYCACHEPREFIX"] = str(cache)

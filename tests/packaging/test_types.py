@@ -35,7 +35,7 @@ def test_a_program_that_is_right_and_one_that_is_wrong(tmp_path: Path) -> None:
         fastio.patch(store_chunk_sizes={"s3": "256KiB"}, enabled=False)
 
 
-        @fastio.patched(also="glance_slow_clients")
+        @fastio.patched(also="oslo_spawn")
         def serve(port: int) -> bytes:
             return b""
 

@@ -17,12 +17,11 @@ from fastio.errors import PatchError
 from fastio.patching import hooks, places, registry
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
-from tests.conftest import MONKEY_PATCHED, everything
+from tests.conftest import MONKEY_PATCHED
 from tests.forked import told_by_a_fork
 from tests.targets import attributes, can_be_applied, exchange, import_targets
 
 #: None of these is in force only because somebody asks for another.
-pytestmark = everything
 
 #: what stands at a target's attribute once a patch is in force
 IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}

@@ -19,11 +19,9 @@ import fastio
 from fastio import counters
 from fastio.counters import Reason
 from fastio.patching import registry
-from tests.conftest import MONKEY_PATCHED, everything, hide_hub
+from tests.conftest import MONKEY_PATCHED, hide_hub
 from tests.forked import told_by_a_fork
 from tests.targets import can_be_applied, import_targets
-
-pytestmark = everything
 
 SIZE = 300_000
 CHUNK = 1 << 20

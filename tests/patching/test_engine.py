@@ -22,7 +22,7 @@ from fastio.errors import PatchError
 from fastio.patching import distributions, holders, known_code, modules, registry, state
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
-from tests.conftest import HAS_EVENTLET, HAS_OSLO, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
+from tests.conftest import HAS_EVENTLET, HAS_OSLO, MONKEY_PATCHED, needs_eventlet, needs_oslo
 from tests.targets import attributes, can_be_applied, exchange, function_at, import_targets, missing, not_needed
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -76,7 +76,6 @@ def last_line(result: subprocess.CompletedProcess[str]) -> Any:
 # Applying and taking back
 
 
-@everything
 def test_patch_and_unpatch() -> None:
     originals = attributes()
     report = fastio.patch(strict=True)
@@ -162,7 +161,6 @@ def relying_on(function: Any) -> dict[str, str]:
     }
 
 
-@everything
 def test_unknown_code_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     """By each patch that relies on it, whatever patch was applied at the attribute before, and by no other."""
     for function in {id(function): function for function in guards().values()}.values():
@@ -172,7 +170,6 @@ def test_unknown_code_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
             check_left_alone(relying, "unknown code", caplog)
 
 
-@everything
 def test_each_patch_of_an_attribute_has_its_own_guards() -> None:
     """Beside a patch that was applied before, and that does without the function of unknown code."""
     tried = 0
@@ -491,7 +488,6 @@ WAITING = [
 ]
 
 
-@everything
 @needs_eventlet
 @pytest.mark.parametrize(
     ("module", "words", "applied"),

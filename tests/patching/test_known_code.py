@@ -22,7 +22,6 @@ from benchmarks.tools import pythons
 from fastio.patching import holders, hooks, known_code, registry
 from fastio.patching.known_code import Uses
 from fastio.report import Outcome
-from tests.conftest import everything
 from tests.targets import can_be_applied, import_targets
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -172,8 +171,7 @@ def test_patches_are_applied_whatever_python_is_told(options: tuple[str, ...], r
         import sys
         sys.path[:0] = sys.argv[1:]
         import fastio
-        from fastio.patching import registry
-        fastio.patch(strict=True, also=registry.outside_the_default())
+        fastio.patch(strict=True)
         from tests.targets import import_targets
         import_targets()
         print({entry.outcome.value for entry in fastio.status().entries} - {"absent", "off"})
@@ -479,7 +477,6 @@ def replace() -> Iterator[Callable[[Any, str, Any], None]]:
         fastio.unpatch()
 
 
-@everything
 @pytest.mark.parametrize(("name", "key", "old", "new", "said"), BACKPORTS)
 def test_backports(
     name: str, key: str, old: str, new: str, said: str, replace: Callable[..., None], tmp_path: pathlib.Path

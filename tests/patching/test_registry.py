@@ -21,7 +21,7 @@ from fastio.errors import UnknownPatchError
 from fastio.patching import hooks, known_code, registry
 from fastio.patching.known_code import KNOWN, Uses
 from fastio.patching.registry import Requirement, Target
-from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
+from tests.conftest import HAS_EVENTLET, HAS_OSLO
 from tests.targets import import_targets, missing, not_installed
 
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
@@ -41,7 +41,7 @@ def test_the_table_has_each_module_and_says_what_it_says() -> None:
     assert sorted(registry.TRACE_NAMES) == sorted(traced)
     assert fastio.names() == registry.names() == tuple(patch.name for patch in registry.patches())
     for each, patch in zip(registry.TABLE, registry.patches(), strict=True):
-        assert (each.default, each.changes) == (patch.default, bool(patch.changes)), each.name
+        assert each.changes == bool(patch.changes), each.name
 
 
 def test_a_patch_is_imported_once_its_library_is(run_python: Callable[..., Any]) -> None:
@@ -51,7 +51,7 @@ def test_a_patch_is_imported_once_its_library_is(run_python: Callable[..., Any])
         report = fastio.patch()
         loaded = [patch.folder for patch in registry.loaded()]
         assert set(loaded) == {"fastio.patches.subprocess"}, loaded
-        assert {entry.name for entry in report.entries} == set(fastio.names()) - set(registry.outside_the_default())
+        assert {entry.name for entry in report.entries} == set(fastio.names())
         import urllib3
         assert "urllib3_blocks" in [patch.name for patch in registry.loaded()]
         entries = {entry.name: entry for entry in fastio.status().entries}
@@ -240,19 +240,18 @@ def test_plain_versions_are_compared_as_packaging_does(version: str, sign: str, 
     assert not registry._PLAIN.fullmatch("5.0.0rc1") and registry._plain_bounds("eventlet == 5.*") is None
 
 
-OUTSIDE = registry.outside_the_default()
-DEFAULT = [name for name in fastio.names() if name not in OUTSIDE]
-SAFE = [each.name for each in registry.TABLE if each.default and not each.changes]
+DEFAULT = [*fastio.names()]
+SAFE = [each.name for each in registry.TABLE if not each.changes]
 
 
 @pytest.mark.parametrize(
     ("names", "settings", "chosen"),
     [
         (None, {}, DEFAULT), ([], {}, []), ("wait", {}, ["wait"]), (["wait"], {}, ["wait"]),
-        (fastio.names()[::-1], {}, [*fastio.names()]), (None, {"also": fastio.names()}, [*fastio.names()]),
-        ([], {"also": "wait"}, ["wait"]), ("wait", {"also": OUTSIDE}, ["glance_slow_clients", "wait"]),
+        (fastio.names()[::-1], {}, DEFAULT), (None, {"also": fastio.names()}, DEFAULT),
+        ([], {"also": "wait"}, ["wait"]), ("wait", {"also": "oslo_spawn"}, ["oslo_spawn", "wait"]),
         (None, {"disabled": DEFAULT[1:]}, DEFAULT[:1]), ("wait", {"also": "wait", "disabled": "wait"}, []),
-        (fastio.names(), {"also": OUTSIDE, "disabled": "all"}, []), (None, {"enabled": False}, []),
+        (fastio.names(), {"also": "wait", "disabled": "all"}, []), (None, {"enabled": False}, []),
         (("wait", "fix_wait_poll"), {"profile": "safe"}, ["wait", "fix_wait_poll"]),
         (None, {"profile": "safe"}, SAFE), ([], {"profile": "safe", "also": "oslo_spawn"}, ["oslo_spawn"]),
         (None, {"profile": "safe", "also": "fix_wait_poll", "disabled": "fix_wait_poll"}, SAFE),
@@ -262,11 +261,6 @@ def test_which_patches_are_chosen(names: Any, settings: dict[str, Any], chosen: 
     """In the order of the table, whatever the order of the names."""
     with fastio.patched(names, **settings) as report:
         assert list(dict.fromkeys(entry.name for entry in report.entries)) == chosen
-
-
-def test_what_is_not_in_the_default() -> None:
-    """The patches that cannot hold what upstream's users rely on."""
-    assert OUTSIDE == ("glance_slow_clients",)
 
 
 @pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
@@ -282,7 +276,6 @@ def test_names_of_a_wrong_type(names: Any) -> None:
         fastio.patch(names)
 
 
-@everything
 @pytest.mark.skipif(not (HAS_EVENTLET and HAS_OSLO), reason="not everything is installed")
 def test_all_targets_can_be_had_at_once() -> None:
     import_targets()

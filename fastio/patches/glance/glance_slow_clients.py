@@ -354,6 +354,9 @@ def most() -> int:
 
 def notes() -> list[str]:
     """What a report says besides, while the patch is wanted."""
+    if "glance.common.wsgi_app" not in sys.modules:
+        # It has a server of eventlet's, or is no glance.
+        return []
     why_not = _uwsgi.why_not()
     if why_not:
         return [f"glance_slow_clients: each download holds a worker, as upstream: {why_not}"]
