@@ -625,7 +625,7 @@ def test_a_dog_that_has_gone(cluster: Cluster) -> None:
         ("exit 77", "get_size", exceptions.BackendException, "dog vdi list -r of Sheepdog image a .*: exit status 77"),
         # Snapshots are passed over.
         *((f"[ $2 = list ] && printf '{listed}' && exit; echo 'Failed to open VDI a: No VDI found' >&2; exit 1",
-           "get_size", ends, "") for listed, ends in (
+           "get_size", ends, "does not exist") for listed, ends in (
                (r"s a 1 5 0 0 0 1 1 tag 22\n= a 0 7 0 0 0 1 1  22\n", 7),
                (r"s a 1 5 0 0 0 1 1 tag 22\ns a 2 5 0 0 0 1 1 tag 22\nc a 0 8 0 0 0 1 1  22\n", 8),
                (r"s a 1 5 0 0 0 1 1 tag 22\n", exceptions.NotFound),
