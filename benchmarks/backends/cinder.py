@@ -31,8 +31,9 @@ class Cinder(Backend):
     driver = "cinder"
     modules = ("cinderclient", "os_brick")
     install = f"{EXTRA}  (or: pip install python-cinderclient os-brick)"
-    #: ``file``: the driver opens the file itself, which cannot grow (images of unknown size have room for 1 GiB), for
-    #: opening it for writing empties it; ``loop``: a loop device over it, a true block device, which needs root
+    #: ``file``: the driver opens the file itself, as with NFS, and empties it whenever it has grown for an image of
+    #: unknown size, unless ``fix_cinder_file_volumes`` is in effect; ``loop``: a loop device over it, a true block
+    #: device, which needs root
     parameters = {"device": "file"}
     choices = {"device": ("file", "loop")}
 

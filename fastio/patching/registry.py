@@ -352,6 +352,7 @@ TABLE = (
     Listed("fix_green_encoding", "eventlet", changes=True),
     Listed("fix_green_epipe", "eventlet", changes=True),
     Listed("fix_green_exceptions", "eventlet", changes=True),
+    Listed("fix_cinder_file_volumes", "glance_store", changes=True),
     Listed("fix_cinder_read_errors", "glance_store", changes=True),
     Listed("fix_swift_last_segment", "glance_store", changes=True),
     Listed("fix_wait_poll", "subprocess", changes=True),

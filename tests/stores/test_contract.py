@@ -83,7 +83,8 @@ DRIVERS = [
         option=("rbd_store_chunk_size", 8, MIB),
     ),
     Driver(
-        "cinder", store_cinder.CHUNK, 4 * MIB, store_cinder.CHUNK, ("store_cinder", "fix_cinder_read_errors"),
+        "cinder", store_cinder.CHUNK, 4 * MIB, store_cinder.CHUNK,
+        ("store_cinder", "fix_cinder_file_volumes", "fix_cinder_read_errors"),
         # Up to 4.10 upstream loses what is beyond the announced size, and says nothing.
         off=(0, -1, 1) if COMPARING.accepts(importlib.metadata.version("glance_store")) else (0, 1),
     ),

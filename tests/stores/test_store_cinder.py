@@ -12,7 +12,7 @@ import fastio
 from tests.conftest import needs_eventlet
 from tests.stores.images import MIB
 
-NAMES = ("store_cinder", "image_fairness", "fix_cinder_read_errors")
+NAMES = ("store_cinder", "image_fairness", "fix_cinder_file_volumes", "fix_cinder_read_errors")
 
 
 @pytest.fixture
