@@ -212,8 +212,8 @@ def test_one_command_reads_and_one_writes(cluster: Cluster, commands: list[list[
 def test_a_trace_has_what_the_driver_does(cluster: Cluster, tmp_path: pathlib.Path) -> None:
     """Unless it is left out, by the name of what records the other drivers."""
     data = content(3 * MIB)
-    more: dict[str, Any]
-    for more in ({}, {"disabled": "trace_stores"}):
+    asked: list[dict[str, Any]] = [{}, {"disabled": "trace_stores"}]
+    for more in asked:
         fastio.patch([], trace=str(tmp_path / "trace"), **more)
         try:
             store = cluster.store()
