@@ -298,15 +298,16 @@ def _spell(value: Any) -> str:
         return f"[{','.join(map(_spell, value))}]"
     if not isinstance(value, ast.AST):
         return ascii(value)
-    fields = {name: field for name, field in _fields(value) if name not in _IGNORED}
-    if not fields.get("is_lazy", True):
+    spelled = []
+    for name in value._fields:
+        field = None if name in _IGNORED else getattr(value, name, None)
+        if name == "body" and isinstance(value, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            field = _without_docstring(value.body)
+        elif name == "values" and isinstance(value, ast.JoinedStr):
+            field = _merged(value.values)
         # Only Python 3.15 and later say of an import that it is not lazy.
-        del fields["is_lazy"]
-    if isinstance(value, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        fields["body"] = _without_docstring(value.body)
-    elif isinstance(value, ast.JoinedStr):
-        fields["values"] = _merged(value.values)
-    spelled = [f"{name}={_spell(field)}" for name, field in fields.items() if field is not None and field != []]
+        if field is not None and field != [] and (field or name != "is_lazy"):
+            spelled.append(f"{name}={_spell(field)}")
     return f"{type(value).__name__}({','.join(spelled)})"
 
 
