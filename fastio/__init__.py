@@ -56,7 +56,7 @@ def patch(
     from fastio import config
     from fastio.patching import patcher
 
-    report = patcher.apply(names, strict, settings, _options(conf))
+    report, _ = patcher.apply(names, strict, settings, _options(conf))
     _export(config.in_force())
     return report
 
@@ -118,11 +118,12 @@ def patched(
 
     @contextmanager
     def patched() -> Iterator[Report]:
+        report, take_back = patcher.apply(names, strict, settings, options)
         try:
-            with patcher.applied(names, strict, settings, options) as report:
-                _export(config.in_force())
-                yield report
+            _export(config.in_force())
+            yield report
         finally:
+            take_back()
             _export(config.in_force())
 
     return patched()

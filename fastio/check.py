@@ -20,6 +20,7 @@ from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patches.glance import _uwsgi
 from fastio.patching import modules, registry
+from fastio.report import Outcome
 
 #: Seconds that the interpreter may take to import everything.
 LIMIT = 120
@@ -229,7 +230,7 @@ def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
     :param width: in columns; None: as wide as it needs
     """
     report, changes, alone = found["report"], found["changes"], found["left_alone"]
-    in_effect = dict.fromkeys(entry["name"] for entry in report["patches"] if entry["in_effect"])
+    in_effect = dict.fromkeys(entry["name"] for entry in report["patches"] if entry["outcome"] == Outcome.APPLIED)
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version != "absent")
     lines = [f"{found['service'] or 'A program'} with {found['interpreter']}: {versions}"]
     if not found["installed"]:
@@ -245,7 +246,7 @@ def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
     lines += [
         f"  left alone: {each['name']} ({each['target']}): {each['outcome']}, {each['found']}. {each['advice']}"
         for each in report["patches"]
-        if each["name"] in alone and not each["in_effect"] and each["advice"]
+        if each["name"] in alone and each["outcome"] != Outcome.APPLIED and each["advice"]
     ]
     lines += [f"  note: {note}" for note in (*found["notes"], *report["notes"])]
     lines += ["", "In effect: " + (", ".join(in_effect) or "nothing") + "."]

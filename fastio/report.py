@@ -56,11 +56,14 @@ class Entry(NamedTuple):
     found: str
     #: what to do about it; empty if there is nothing to do
     advice: str = ""
-    #: whether fastio's function is called
-    in_effect: bool = False
     #: what has recognised upstream's code: ``source``, ``accept_code`` where the setting accepts one of the functions,
     #: ``uses`` where one goes on running and has what the patch uses; empty unless in effect
     known_by: str = ""
+
+    @property
+    def in_effect(self) -> bool:
+        """Whether fastio's function is called."""
+        return self.outcome is Outcome.APPLIED
 
     @property
     def left_alone(self) -> bool:

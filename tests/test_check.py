@@ -177,7 +177,8 @@ def test_the_profile_is_seen(bare: Path) -> None:
     assert "fix_" not in text
     found = answered("--python", bare, path="")
     for entry in found["report"]["patches"]:
-        entry["in_effect"] |= entry["name"] == "fix_wait_poll"
+        if entry["name"] == "fix_wait_poll":
+            entry["outcome"] = "applied"
     assert "\n  fix_wait_poll: " in command.as_text(found)
 
 
@@ -189,7 +190,7 @@ def test_an_interpreter_without_fastio(bare: Path) -> None:
     assert {name: version for name, version in found["report"]["versions"].items() if version != "absent"}.keys() == {
         "fastio", "CPython"
     }  # fmt: skip
-    assert {entry["name"] for entry in found["report"]["patches"] if entry["in_effect"]} >= {"communicate"}
+    assert {entry["name"] for entry in found["report"]["patches"] if entry["outcome"] == "applied"} >= {"communicate"}
     assert f"fastio is not installed for {bare}" in command.as_text(found)
 
 

@@ -21,9 +21,9 @@ def report(*entries: Entry, late_holders: tuple[str, ...] = ()) -> Report:
     return Report(list(entries), settings(), lambda: {"fastio": "1.2.3", "CPython": "3.11.7"}, late_holders)
 
 
-APPLIED = Entry("communicate", "subprocess:Popen._communicate", Outcome.APPLIED, "code of CPython", in_effect=True)
+APPLIED = Entry("communicate", "subprocess:Popen._communicate", Outcome.APPLIED, "code of CPython")
 CHANGED = Entry("wait", "subprocess:Popen._wait", Outcome.CHANGED, "_wait has unknown code", "report the versions")
-SEEN_THROUGH = Entry("green_wait", "m:Popen.wait", Outcome.APPLIED, "in effect, called through tool.f", in_effect=True)
+SEEN_THROUGH = Entry("green_wait", "m:Popen.wait", Outcome.APPLIED, "in effect, called through tool.f")
 HIDDEN = Entry("green_wait", "m:Popen.wait", Outcome.CHANGED, "tool.f stands there", "call fastio.patch() after it")
 
 
@@ -36,9 +36,8 @@ def test_the_outcomes_are_a_closed_set_of_words() -> None:
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-@pytest.mark.parametrize("in_effect", [True, False])
-def test_what_strict_does_not_accept(outcome: Outcome, in_effect: bool) -> None:
-    entry = Entry("wait", "m:a", outcome, "found", in_effect=in_effect)
+def test_what_strict_does_not_accept(outcome: Outcome) -> None:
+    entry = Entry("wait", "m:a", outcome, "found")
     expected = outcome in LEFT_ALONE
     assert entry.left_alone is expected
     assert report(APPLIED, entry).problems() == ([entry] if expected else [])
@@ -75,8 +74,7 @@ def test_json_round_trip() -> None:
     assert set(data["settings"]) == {setting.name for setting in SETTINGS}
     assert data["patches"][1] == {
         "name": "wait", "target": "subprocess:Popen._wait", "outcome": "changed upstream code",
-        "found": "_wait has unknown code", "advice": "report the versions", "in_effect": False,
-        "known_by": "",
+        "found": "_wait has unknown code", "advice": "report the versions", "known_by": "",
     }  # fmt: skip
     again = [Entry(**{**entry, "outcome": Outcome(entry["outcome"])}) for entry in data["patches"]]
     assert again == list(one.entries)

@@ -55,12 +55,11 @@ class Platform:
         others = [
             [each[key] for key in ("name", "target", "outcome", "found")]
             for each in status["patches"]
-            if not each["in_effect"] and each["outcome"] != Outcome.OFF.value
+            if each["outcome"] not in (Outcome.APPLIED, Outcome.OFF)
         ]
         versions = {name: version for name, version in status["versions"].items() if version != "absent"}
-        return replace(
-            self, versions=versions, applied=sum(each["in_effect"] for each in status["patches"]), others=others
-        )
+        applied = sum(each["outcome"] == Outcome.APPLIED for each in status["patches"])
+        return replace(self, versions=versions, applied=applied, others=others)
 
     def outcomes(self, left_alone: bool) -> Iterator[Sequence[str]]:
         """Of the targets that are left alone, or of those without a place there or not needed."""

@@ -4,11 +4,10 @@ What is true is read from the live objects: a patch is applied if the attribute 
 function and our function is switched on, whatever was called before.
 """
 
-import contextlib
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fastio import config, log
@@ -32,25 +31,31 @@ def apply(
     strict: bool,
     arguments: Mapping[str, object],
     options: config.Options | None = None,
-) -> Report:
-    """See :func:`fastio.patch`; ``options`` are those of the service, by default the ones given last."""
-    return _apply(names, strict, arguments, options)[0]
+) -> tuple[Report, Callable[[], object]]:
+    """See :func:`fastio.patch`; ``options`` are those of the service, by default the ones given last.
 
-
-@contextlib.contextmanager
-def applied(
-    names: str | Sequence[str] | None,
-    strict: bool,
-    arguments: Mapping[str, object],
-    options: config.Options | None = None,
-) -> Iterator[Report]:
-    """See :func:`fastio.patched`."""
-    report, undo = _apply(names, strict, arguments, options)
-    try:
-        yield report
-    finally:
-        if undo is not None:
-            _turns.change(undo)
+    :returns: the report, and a function that takes back what was done
+    """
+    # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
+    named = registry.named(names, registry.names())
+    settings = _resolve(arguments, options=options)
+    chosen = _choose(named, settings)
+    config.warn_of_unknown()
+    _prepare(chosen)
+    done = _turns.change(lambda: _apply_alone(named, strict, arguments, options))
+    if done is None:
+        return _report([Entry(name, "", Outcome.WAITING, _LATER) for name in chosen], settings), lambda: None
+    entries, settings, undo = done
+    report = _report(entries, settings)
+    if undo is None:
+        raise PatchError(report)
+    for entry in report.problems():
+        _log(log.WARNING, entry)
+    if settings.enabled:
+        log.log(log.INFO, "%s", report.summary())
+    else:
+        log.log(log.INFO, "fastio: switched off by %s", settings.sources["enabled"])
+    return report, lambda: _turns.change(undo)
 
 
 def check(environ: Mapping[str, str]) -> None:
@@ -91,32 +96,6 @@ def status() -> Report:
     # Who is interrupted while something changes sees it as it is then.
     entries = _look_at(known) if _turns.inside else _turns.change(lambda: _look_at(known))
     return _report(entries or [])
-
-
-def _apply(
-    names: str | Sequence[str] | None, strict: bool, arguments: Mapping[str, object], options: config.Options | None
-) -> tuple[Report, _Undo | None]:
-    """The report, and what takes back what was done."""
-    # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
-    named = registry.named(names, registry.names())
-    settings = _resolve(arguments, options=options)
-    chosen = _choose(named, settings)
-    config.warn_of_unknown()
-    _prepare(chosen)
-    done = _turns.change(lambda: _apply_alone(named, strict, arguments, options))
-    if done is None:
-        return _report([Entry(name, "", Outcome.WAITING, _LATER) for name in chosen], settings), None
-    entries, settings, undo = done
-    report = _report(entries, settings)
-    if undo is None:
-        raise PatchError(report)
-    for entry in report.problems():
-        _log(log.WARNING, entry)
-    if settings.enabled:
-        log.log(log.INFO, "%s", report.summary())
-    else:
-        log.log(log.INFO, "fastio: switched off by %s", settings.sources["enabled"])
-    return report, undo
 
 
 _LATER = "called while this thread is at another call of fastio's: done when that ends"
@@ -326,7 +305,7 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
             record.taken_back = False
         return state.look(patch, target)
     except UnknownCodeError as error:
-        return state.entry(patch, target, Outcome.CHANGED, error.found, error.advice)
+        return Entry(patch.name, target.key, Outcome.CHANGED, error.found, error.advice)
     except Exception as error:
         # The service that imported us must go on, whatever upstream did to the attribute.
         _turns.log(log.DEBUG, "fastio: %s (%s) failed", patch.name, target.key, exc_info=sys.exc_info())

@@ -42,24 +42,6 @@ def record(patch: Patch, target: Target) -> Record:
     return STATE.records[patch.name, target.key]
 
 
-def forget() -> None:
-    """Have everything as in a process that has never asked for a patch; nothing may be applied."""
-    STATE.__init__()  # type: ignore[misc]
-
-
-def entry(
-    patch: Patch,
-    target: Target,
-    outcome: Outcome,
-    found: str,
-    advice: str = "",
-    in_effect: bool = False,
-    known_by: str = "",
-) -> Entry:
-    """What is said of one of the patch's targets."""
-    return Entry(patch.name, target.key, outcome, found, advice, in_effect, known_by)
-
-
 _AGAIN = "call fastio.patch() again"
 
 
@@ -77,7 +59,7 @@ def unloaded(name: str) -> Entry:
 
 def blocked(patch: Patch, target: Target) -> Entry | None:
     """Why the target cannot even be looked at, or None."""
-    say = functools.partial(entry, patch, target)
+    say = functools.partial(Entry, patch.name, target.key)
     missing = modules.missing(target)
     # No version is looked up before a library is imported, which then has what that takes.
     if missing and not target.needed_under():
@@ -114,7 +96,7 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
 
 
 def _not_needed(patch: Patch, target: Target) -> Entry:
-    return entry(patch, target, Outcome.OFF, f"Python {known_code.PYTHON}: needed in Python {target.python}")
+    return Entry(patch.name, target.key, Outcome.OFF, f"Python {known_code.PYTHON}: needed in Python {target.python}")
 
 
 def look(patch: Patch, target: Target) -> Entry:
@@ -133,7 +115,7 @@ def look(patch: Patch, target: Target) -> Entry:
     off   taken back                                            off
     off                                                         off, see _why_off
     """
-    say = functools.partial(entry, patch, target)
+    say = functools.partial(Entry, patch.name, target.key)
     state, hook = record(patch, target), hooks.get(target)
     if state.failure:
         return say(Outcome.FAILED, state.failure, "report it; upstream's code is called as before")
@@ -148,7 +130,7 @@ def look(patch: Patch, target: Target) -> Entry:
             return say(Outcome.CHANGED, found, "call fastio.patch() after it was put there")
         upstream = hook.upstream[patch.name]
         found = f"in effect, called through {_names(on_top)}" if on_top else str(upstream)
-        return say(Outcome.APPLIED, found, in_effect=True, known_by=upstream.by)
+        return say(Outcome.APPLIED, found, known_by=upstream.by)
     obstacle = blocked(patch, target)
     if patch.name in STATE.wanted:
         if obstacle is not None:
