@@ -73,14 +73,37 @@ def _export(settings: Settings | None) -> None:
     """Export the counts as ``settings`` ask for; None: no more."""
     import sys
 
-    from fastio import config, integrations
+    from fastio import config
 
-    integrations.offer()
+    _offer()
     on = settings if settings is not None and settings.enabled and not config.only_reporting else None
     if on is not None and on.run_dir or "fastio.run_dir" in sys.modules:
         from fastio import run_dir
 
         run_dir.configure(on.run_dir if on is not None else None)
+
+
+_offered = False
+
+
+def _offer() -> None:
+    """Have a section in the Guru Meditation reports of services, and counters, once their libraries are imported."""
+    global _offered
+    if _offered:
+        return
+    _offered = True
+    from fastio.patching import imports
+
+    def add_section(reports: Any) -> None:
+        reports.TextGuruMeditation.register_section("fastio", lambda: status().text(everything=True))
+
+    def create_counters(api: Any) -> None:
+        from fastio import exporters
+
+        exporters.create_counters(api)
+
+    imports.when_imported("oslo_reports.guru_meditation_report", add_section)
+    imports.when_imported("opentelemetry.metrics", create_counters)
 
 
 def unpatch(names: str | Sequence[str] | None = None) -> Report:

@@ -43,18 +43,15 @@ _OTHERS = ("requests", "swiftclient")
 ALL = "all"
 
 
-class Requirement(NamedTuple):
+class Requirement(str):
     """An installed distribution in a range of versions, as PEP 508 has it: ``eventlet >= 0.34.3, < 0.42``."""
 
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
+    __slots__ = ()
 
     @property
     def distribution(self) -> str:
         """Its name, also where packaging is not installed: without libraries fastio needs none itself."""
-        return self.text.partition(" ")[0]
+        return self.partition(" ")[0]
 
     def accepts(self, version: str) -> bool:
         """Whether ``version`` is in the range, in the order of PEP 440: ``5.0.0rc1`` comes before ``5.0``.
@@ -62,12 +59,12 @@ class Requirement(NamedTuple):
         Release candidates and development versions between the bounds are in it, and local ones such as
         ``5.0.1+deb13u1``; what is no version is not.
         """
-        if _PLAIN.fullmatch(version) and (bounds := _plain_bounds(self.text)) is not None:
+        if _PLAIN.fullmatch(version) and (bounds := _plain_bounds(self)) is not None:
             return all(_HOLDS[sign](_trimmed(version), bound) for sign, bound in bounds)
         from packaging.version import InvalidVersion, Version
 
         try:
-            return _specifier(self.text).contains(Version(version), prereleases=True)
+            return _specifier(self).contains(Version(version), prereleases=True)
         except InvalidVersion:
             return False
 
