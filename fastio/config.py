@@ -26,8 +26,8 @@ _UNITS = {
     "m": MIB, "mib": MIB, "mb": 1000**2,
     "g": GIB, "gib": GIB, "gb": 1000**3,
 }  # fmt: skip
-_SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*", re.ASCII)
-_CODE = re.compile(r"[\w.]+:[\w.]+@[0-9a-f]{16}(=\S[^=]*)?", re.ASCII)
+_SIZE = r"\s*(\d+)\s*([a-zA-Z]*)\s*"
+_CODE = r"[\w.]+:[\w.]+@[0-9a-f]{16}(=\S[^=]*)?"
 _SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
 #: The profile without the patches that change more than speed.
@@ -50,7 +50,7 @@ def parse_size(value: int | str) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    match = re.fullmatch(_SIZE, value, re.ASCII) if isinstance(value, str) else None
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError("not a size")
     return int(match[1]) * _UNITS[match[2].lower()]
@@ -154,7 +154,8 @@ def _parse_names(value: Any) -> tuple[str, ...]:
 def _parse_code(value: Any) -> tuple[str, ...]:
     """Return the entries of ``accept_code``. Whether fastio has such functions and releases is not looked at."""
     entries = _parse_names(value)
-    if not all(map(_CODE.fullmatch, entries)) or len({each.partition("=")[0] for each in entries}) < len(entries):
+    are_code = all(re.fullmatch(_CODE, each, re.ASCII) for each in entries)
+    if not are_code or len({each.partition("=")[0] for each in entries}) < len(entries):
         raise ValueError("not code, or the same code twice")
     return entries
 

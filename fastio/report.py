@@ -1,7 +1,5 @@
 """Reports on what became of every patch, for people and for programs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -115,7 +113,7 @@ class Report(NamedTuple):
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+    def from_dict(cls, data: Mapping[str, Any]) -> "Report":
         """What :meth:`to_dict` was made from, in this or another process of the same release."""
         settings = {name: each["value"] for name, each in data["settings"].items()}
         sources = {name: each["source"] for name, each in data["settings"].items()}
@@ -135,7 +133,7 @@ class Report(NamedTuple):
         # What patch() returns is shown by each interactive Python.
         return f"<{type(self).__name__}: {self.counts()}; print() shows more>"
 
-    def only(self, patch: str) -> Report:
+    def only(self, patch: str) -> "Report":
         """The report on the one patch of this name."""
         return self._replace(entries=[entry for entry in self.entries if entry.name == patch])
 
@@ -144,7 +142,7 @@ class Report(NamedTuple):
         counted = Counter(patch.word for patch in self.patches())
         return ", ".join(f"{count} {word}" for word, count in counted.most_common()) or "no patches"
 
-    def patches(self) -> list[Patch]:
+    def patches(self) -> "list[Patch]":
         """The patches, each with all its entries."""
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
@@ -228,14 +226,14 @@ def _attention(report: Report) -> list[tuple[str, Sequence[str]]]:
     ]
 
 
-def _targets(report: Report) -> Table:
+def _targets(report: Report) -> "Table":
     from fastio.tables import Table
 
     rows = [[each.name, each.target, each.outcome.value, each.found] for each in report.entries]
     return Table("", ["patch", "target", "outcome", "found"], rows)
 
 
-def _patches(report: Report) -> Table:
+def _patches(report: Report) -> "Table":
     """Those of which something is installed."""
     from fastio.tables import Table
 
@@ -248,7 +246,7 @@ def _outcomes(patch: Patch) -> str:
     return ", ".join(outcome if count == 1 else f"{outcome} ({count})" for outcome, count in counted.items())
 
 
-def _settings(report: Report, everything: bool) -> Table:
+def _settings(report: Report, everything: bool) -> "Table":
     """The settings, or only those that do not have their defaults."""
     from fastio.tables import Table
 

@@ -8,8 +8,6 @@ Of a function that goes on running, a patch declares the parameters and the name
 Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
 """
 
-from __future__ import annotations
-
 # The nodes of syntax trees alone: ast, as hashlib and linecache, takes longer to import than what is done here.
 import _ast as ast
 import importlib

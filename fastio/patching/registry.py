@@ -4,8 +4,6 @@ A patch is a module in a library's folder in ``fastio.patches`` that declares a 
 is imported once its library is. Modules whose names begin with an underscore are shared by those of their folder.
 """
 
-from __future__ import annotations
-
 import importlib
 import operator
 import re
@@ -88,7 +86,7 @@ def _trimmed(version: str) -> tuple[int, ...]:
 
 
 @cache
-def _specifier(text: str) -> SpecifierSet:
+def _specifier(text: str) -> "SpecifierSet":
     # Imported when it is wanted: importing fastio need not cost that.
     from packaging.requirements import Requirement
 
