@@ -44,13 +44,9 @@ ALONE = [
     *(
         pytest.param("native", patch.name, id=f"native-{patch.name}")
         for patch in PATCHES
-        if patch.default and any(target.module == "subprocess" for target in patch.targets)
+        if any(target.module == "subprocess" for target in patch.targets)
     ),
-    *(
-        pytest.param("green", patch.name, id=f"green-{patch.name}", marks=needs_eventlet)
-        for patch in PATCHES
-        if patch.default
-    ),
+    *(pytest.param("green", patch.name, id=f"green-{patch.name}", marks=needs_eventlet) for patch in PATCHES),
 ]
 
 

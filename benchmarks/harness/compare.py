@@ -6,7 +6,7 @@ its bootstrap interval, the p-value of a rank test, and whether the row became f
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,8 @@ def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
     differences += differing("package", before.packages, after.packages)
     rows: list[Row] = []
     left_out: list[str] = []
-    cases = ({case.name: case for case in result.cases} for result in (before, after))
-    for name, first, second in _pairs(*cases, "case", left_out):
+    old, new = ({case.name: case for case in result.cases} for result in (before, after))
+    for name, first, second in _pairs(old, new, "case", left_out):
         around = (_circumstances(*each) for each in ((first, second.variants), (second, first.variants)))
         differences += differing(f"case {name}:", *around)
         loads = first.load_before, second.load_before
@@ -97,7 +97,10 @@ def judge(case: CaseResult, title: str, before: list[float], after: list[float],
     )  # fmt: skip
 
 
-def _pairs(first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_out: list[str]):
+def _pairs(
+    first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_out: list[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """The names that both have, each with what it stands for in both; the others are noted in ``left_out``."""
     for name in {**first, **second}:
         if name in first and name in second:
             yield name, first[name], second[name]
@@ -107,7 +110,7 @@ def _pairs(first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_
 
 def _circumstances(case: CaseResult, rows: Mapping[str, Any]) -> dict[str, Any]:
     """What the figures of these rows depend on beside the code, by name."""
-    found = {"workload": case.workload}
+    found: dict[str, Any] = {"workload": case.workload}
     found |= {f"parameter {name}": value for name, value in case.parameters.items()}
     found |= {f"backend {name}": value for name, value in case.backend.items()}
     for title in (title for title in case.variants if title in rows):

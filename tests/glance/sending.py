@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,14 +117,20 @@ def start_giving(
 
 def open_images(service: Service) -> list[str]:
     """Files of the stores that the service has open."""
-    found = []
+    return [name for name, _ in _open_files(service) if re.search(r"/(images|store)/[0-9a-f-]{36}", name)]
+
+
+def temporary_bytes(service: Service) -> int:
+    """Bytes of the temporary files that the service has open, which have no name any more."""
+    return sum(size for name, size in _open_files(service) if name.startswith(f"{service.directory}/temporary/"))
+
+
+def _open_files(service: Service) -> Iterator[tuple[str, int]]:
+    """Name and size of each file that a process of the service has open."""
     for pid in service.pids():
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                name = os.readlink(descriptor)
-                if re.search(r"/(images|store)/[0-9a-f-]{36}", name):
-                    found.append(name)
-    return found
+                yield os.readlink(descriptor), os.stat(descriptor).st_size
 
 
 def given_away(sending: Sending) -> list[tuple[int, int]]:

@@ -23,7 +23,6 @@ from benchmarks.backends import nginx
 from benchmarks.backends.base import ROOT, http_status
 from benchmarks.backends.glance import SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
-from benchmarks.suites.glance.slow import Temporary
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
 from fastio.uwsgi import read as read_uwsgi
@@ -31,7 +30,7 @@ from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.faults import add_file_store
-from tests.glance.sending import Sending, given_away, open_images, start_giving
+from tests.glance.sending import Sending, given_away, open_images, start_giving, temporary_bytes
 from tests.glance.test_glance_sendfile import all_that_comes
 
 NAME = "glance_slow_clients"
@@ -66,7 +65,7 @@ def all_closed(sending: Sending) -> bool:
 
 
 #: How deployments serve glance, as far as that decides.
-SERVED = {
+SERVED: dict[str, dict[str, Any]] = {
     "glance": {},
     "kolla-ansible": {
         "served_by": "http",
@@ -326,11 +325,10 @@ def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
             with pytest.raises(TimeoutError):
                 Api(port, timeout=0.5).ask("GET", SCHEMA)
         # uWSGI puts chunks into no file.
-        kept = Temporary(str(service.directory / "temporary"), service.pids())
         if way == "nginx" or way == "post-buffering" and not chunked:
-            until(kept.now, "the temporary file")
+            until(partial(temporary_bytes, service), "the temporary file")
         else:
-            assert kept.now() == 0
+            assert temporary_bytes(service) == 0
         sock.sendall(part(DATA[MIB:], chunked) + (b"0\r\n\r\n" if chunked else b""))
         assert b" 204 " in sock.recv(4096).partition(b"\r\n")[0]
     shown = sending.api.show(image)

@@ -163,7 +163,7 @@ def test_other_hubs(in_hub: Any) -> None:
 
 def test_a_poll_that_waits_itself_is_left_to_end(patched: Any, green: Any, gate: Gate) -> None:
     """The child exits meanwhile."""
-    naps = []
+    naps: list[float] = []
 
     class Limited(green.Popen):  # type: ignore[misc, name-defined]
         def poll(self) -> Any:

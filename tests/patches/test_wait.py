@@ -52,7 +52,7 @@ def counting(sp: ModuleType, act: Callable[[Any], object], at: int) -> type:
 
         @returncode.setter
         def returncode(self, value: Any) -> None:
-            vars(self)["returncode"] = value
+            self.__dict__["returncode"] = value
 
     return Popen
 
@@ -84,7 +84,7 @@ def becomes_another(popen: Any) -> None:
     "change",
     [
         lambda popen: setattr(popen, "returncode", 3),
-        lambda popen: vars(popen).update(poll=ends, _try_wait=ends),
+        lambda popen: popen.__dict__.update(poll=ends, _try_wait=ends),
         becomes_another,
         ends,
     ],

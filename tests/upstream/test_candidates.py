@@ -137,11 +137,18 @@ def test_it_is_a_patch_as_git_makes_them(patch: pathlib.Path) -> None:
         assert [name for name in files if re.fullmatch(r"releasenotes/notes/[\w-]+-[0-9a-f]{16}\.yaml", name)]
 
 
+def changed_by(patch: pathlib.Path, *parts: str) -> list[str]:
+    """The files in these directories that a patch leaves changed or new."""
+    names = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
+    return [name for name in names if name.partition("/")[0] in parts]
+
+
 @each_patch
 def test_it_applies(patch: pathlib.Path, tmp_path: pathlib.Path) -> None:
     package = installed(patch).package
     shutil.copytree(package, tmp_path / package.name)
-    for name in diffs.apply(patch, tmp_path, [package.name], " ".join(release_of(patch))):
+    diffs.apply(patch, tmp_path, [package.name], " ".join(release_of(patch)))
+    for name in changed_by(patch, package.name):
         compile((tmp_path / name).read_bytes(), name, "exec")
 
 
@@ -158,7 +165,8 @@ def test_the_tests_that_it_brings_pass_with_it_and_fail_without(patch: pathlib.P
             pytest.skip(f"the tests of {distribution}'s sdist are not here: benchmarks.tools.upstream fetches them")
         shutil.copytree(tests, tmp_path / part)
     parts = [each for each in (package.name, part) if each]
-    changed = diffs.apply(patch, tmp_path, parts, f"{distribution} {version}")
+    diffs.apply(patch, tmp_path, parts, f"{distribution} {version}")
+    changed = changed_by(patch, *parts)
     names = re.findall(r"^\+ *def (test_\w+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
     tests_of_it = [name for name in changed if "test" in name]
 
