@@ -146,10 +146,11 @@ class Builder:
         after = made.directory / "source"
         shutil.copytree(before, after, symlinks=True)
         name = f"{self._project.name} {stock.version}"
-        parts = [part for part in (self._project.package, self._project.tests) if part]
+        root = self._project.root
+        parts = [part for part in (root or self._project.package, self._project.tests) if part]
         diffs.apply(candidate.path, after, parts, name, called=candidate.text)
-        files = diffs.changed(before, after, self._project.package)
-        diffs.overlay(files, before, after, made.site_packages)
+        files = diffs.changed(before / root, after / root, self._project.package)
+        diffs.overlay(files, before / root, after / root, made.site_packages)
         self._compile([made.site_packages / name for name in files])
 
     def _place(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
@@ -194,7 +195,7 @@ class Builder:
         return sources.fetch(self._project.name, version, self._cache) if self._project.installed else None
 
     def _tests(self, made: Environment, source: Path | None) -> Path | None:
-        """A directory that has a copy of a source tree's tests, and nothing else of it, to be the first on the path.
+        """A directory that has a copy of a source tree's tests and of what they need, to be the first on the path.
 
         Links stay links, which lead to nothing that the sandbox does not show.
 
@@ -209,7 +210,11 @@ class Builder:
         with _locked(made.directory):
             if not copy.is_dir():
                 shutil.rmtree(copy.with_suffix(".part"), ignore_errors=True)
-                shutil.copytree(source / part, copy.with_suffix(".part") / part, symlinks=True)
+                for name in (part, *self._project.beside_tests):
+                    if (source / name).is_dir():
+                        shutil.copytree(source / name, copy.with_suffix(".part") / name, symlinks=True)
+                    else:
+                        shutil.copyfile(source / name, copy.with_suffix(".part") / name, follow_symlinks=False)
                 copy.with_suffix(".part").rename(copy)
         return copy
 

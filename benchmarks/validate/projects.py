@@ -45,6 +45,10 @@ class Project:
     cases: tuple[str, ...]
     #: directory of its sdist that holds tests which are not installed; empty if they are part of the package
     tests: str = ""
+    #: what else of its sdist these tests need
+    beside_tests: tuple[str, ...] = ()
+    #: directory of its sdist that holds the package, if it is not at the top
+    root: str = ""
     #: installed beside it
     requirements: tuple[str, ...] = (*_WORKLOADS, *_TESTS)
     #: extras of the project itself
@@ -217,23 +221,34 @@ SWIFTCLIENT = Project(
 )  # fmt: skip
 
 
-def _by_suites_alone(name: str, *needed: str) -> Project:
-    """A project that no benchmark is about, and no patch: only the tests that images go through are run.
+def _by_suite_alone(suite: str, *needed: str, **others: Any) -> Project:
+    """A project that no benchmark is about: only its suite is run.
 
     :param needed: what its tests import besides
     """
+    name = suite.partition("-")[0]
     return Project(
-        name=name, package=name, suites=(f"{name}-images",), modes=("native",), benchmarks=(), cases=(),
-        requirements=(*_WORKLOADS, *_TESTS, *needed),
+        name=name, package=name, suites=(suite,), modes=("native",), benchmarks=(), cases=(),
+        requirements=(*_WORKLOADS, *_TESTS, *needed), **others,
     )  # fmt: skip
 
 
-NOVA, IRONIC = _by_suites_alone("nova", "wsgi-intercept"), _by_suites_alone("ironic")
+#: Of these two, only the tests that images go through.
+NOVA, IRONIC = _by_suite_alone("nova-images", "wsgi-intercept"), _by_suite_alone("ironic-images")
+KEYSTONEAUTH = _by_suite_alone("keystoneauth1-native", extras="betamax,oauth1,saml2")
+URLLIB3 = _by_suite_alone(
+    "urllib3-native", "backports.zstd; python_version < '3.14'", "brotlicffi", "h2", "httpx", "hypercorn", "pyopenssl",
+    "pysocks", "pytest-timeout", "quart", "quart-trio", "trio", "trustme",
+    root="src", tests="test", beside_tests=("dummyserver", "pyproject.toml"),
+)  # fmt: skip
 
 PROJECTS = {
     project.name: project
-    for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, OPENSTACKSDK, SWIFTCLIENT, CPYTHON)
-}
+    for project in (
+        EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, OPENSTACKSDK, SWIFTCLIENT, KEYSTONEAUTH,
+        URLLIB3, CPYTHON,
+    )
+}  # fmt: skip
 
 
 def find(name: str, release: str = "") -> Project:

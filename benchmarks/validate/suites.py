@@ -56,6 +56,7 @@ UNPATCHED = {
             "ironic-images",
             ("ironic.tests.unit.common.test_glance_service", "ironic.tests.unit.common.test_image_service"),
         ),
+        Suite("keystoneauth1-native", ()),
     )
 }
 
@@ -118,11 +119,11 @@ class Compared:
 
 
 #: Suites of all that a package has, which differs between its releases: the start of their names, and the package.
-_PACKAGED = {"glance_store": "glance_store", "openstacksdk": "openstack"}
+_PACKAGED = {"glance_store": "glance_store", "keystoneauth1": "keystoneauth1", "openstacksdk": "openstack"}
 #: Suites whose tests are found beside the code in the package, and read files by relative paths.
-_WITH_DATA = {**_PACKAGED, "glance": "glance"}
+_WITH_DATA = {"glance_store": "glance_store", "openstacksdk": "openstack", "glance": "glance"}
 #: Suites whose tests are only in the sdist.
-_IN_SDIST = ("eventlet", "swiftclient")
+_IN_SDIST = ("eventlet", "swiftclient", "urllib3")
 
 
 def suite_for(name: str, variant: Variant) -> Suite:

@@ -100,3 +100,22 @@ def test_candidates_for_the_standard_library(builder, tmp_path):
     assert has_candidate(candidate) and has_candidate(candidate, "-I")
     with pytest.raises(ValidateError, match="--stock 3.12.1: what cpython is compared with is the Python of --python"):
         projects.at_release(projects.CPYTHON, "3.12.1")
+
+
+def test_a_package_below_the_top_of_its_source(tmp_path, monkeypatch):
+    """And tests that need more than their directory: urllib3 has both."""
+    module, test, server = "src/urllib3/__init__.py", "test/test_it.py", "dummyserver/app.py"
+    source = {module: "a = 1\n", test: "old\n", server: "served\n", "pyproject.toml": "[tool]\n", "README.md": "read\n"}
+    write(tmp_path / "cache" / "sources" / "urllib3-2.0", source)
+    installed = {"urllib3/__init__.py": "a = 1\n", "urllib3-2.0.dist-info/METADATA": "Name: urllib3\nVersion: 2.0\n"}
+    monkeypatch.setattr(environments, "install", lambda made, _: write(made.site_packages, installed))
+    builder = environments.Builder(projects.URLLIB3, "2.0", pythons.find(""), tmp_path / "cache", print)
+    stock = builder.stock()
+    write(tmp_path, {"my.diff": diff_of(source, {**source, module: "a = 2\n", test: "new\n"})})
+    candidate = builder.candidate(stock, candidates.parse(str(tmp_path / "my.diff")))
+    assert candidate.changed == ["urllib3/__init__.py"]
+    for variant, value, tests in ((stock, 1, "old\n"), (candidate, 2, "new\n")):
+        found = (variant.environment.site_packages / "urllib3" / "__init__.py").read_text()
+        assert found == f"a = {value}\n"
+        assert variant.tests is not None and (variant.tests / test).read_text() == tests
+        assert sorted(path.name for path in variant.tests.iterdir()) == ["dummyserver", "pyproject.toml", "test"]
