@@ -17,21 +17,14 @@ import pytest
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.tools.upstream.suites import CACHE
-from benchmarks.validate import diffs
+from benchmarks.validate import diffs, projects
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "doc" / "source"
 PATCHES = sorted((SOURCE / "candidates").glob("*.patch"))
 #: Scripts that show the fault which the diff of the same name corrects.
 REPRODUCERS = sorted((SOURCE / "candidates" / "reproduce").glob("*.py"))
-PACKAGES = {
-    "eventlet": "eventlet", "oslo.concurrency": "oslo_concurrency", "glance_store": "glance_store",
-    "glance": "glance", "nova": "nova", "ironic": "ironic", "openstacksdk": "openstack",
-    "python-swiftclient": "swiftclient",
-}  # fmt: skip
-#: Those whose tests are not installed: the directory of the sdist that has them.
-TESTS = {"eventlet": "tests", "python-swiftclient": "test"}
-#: Those that take no release note with a change: eventlet has none, and swiftclient's are written at a release.
-WITHOUT_NOTES = ("eventlet", "python-swiftclient")
+#: Those that take no note of reno's: eventlet has none, swiftclient's are written at a release, urllib3 has towncrier.
+WITHOUT_NOTES = ("eventlet", "python-swiftclient", "urllib3")
 #: Variables that name a Python which has the release of a project, and what its tests import.
 ELSEWHERE = {"glance": ENVIRONMENTS["glance33"].variable, "nova": "CANDIDATES_NOVA", "ironic": "CANDIDATES_IRONIC"}
 #: What the tests of those import that are tested in this Python.
@@ -43,6 +36,8 @@ NEEDED = {
     ),
     "openstacksdk": ("oslotest", "fixtures", "testtools", "ddt", "requests_mock", "testscenarios"),
     "python-swiftclient": ("keystoneauth1", "requests_mock"),
+    "keystoneauth1": ("fixtures", "testtools", "requests_mock"),
+    "urllib3": ("hypercorn", "quart_trio", "pytest_timeout", "trustme"),
 }  # fmt: skip
 #: The image of 4 GiB is for those who have the change: MiB that are enough to show that all of it is in memory.
 SMALL = {"glance-verify-in-chunks": "256", "nova-verify-in-chunks": "256"}
@@ -67,12 +62,19 @@ class Installed:
 
     package: pathlib.Path
     python: str
+    #: the directory of the source that has the package, empty if it is at the top
+    root: str
+
+    def copy(self, tree: pathlib.Path) -> str:
+        """Copy the package to where it is in the source; returns the first part of its path there."""
+        shutil.copytree(self.package, tree / self.root / self.package.name)
+        return self.root or self.package.name
 
     def run(self, tree: pathlib.Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """This Python, with what is in ``tree`` instead of what is installed."""
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FASTIO"))}
         return subprocess.run(
-            [self.python, *arguments], cwd=tree, env={**environ, "PYTHONPATH": str(tree)},
+            [self.python, *arguments], cwd=tree, env={**environ, "PYTHONPATH": f"{tree / self.root}:{tree}"},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
         )  # fmt: skip
 
@@ -88,7 +90,7 @@ def found(python: str, distribution: str, needed: tuple[str, ...]) -> list[str]:
         "if name in have and not missing: print(have[name].version, have[name].locate_file(package), sep='\\n')\n"
         "else: print(', '.join(missing) or name)"
     )
-    command = [python, "-c", code, distribution, PACKAGES[distribution], *needed]
+    command = [python, "-c", code, distribution, projects.find(distribution).package, *needed]
     output = subprocess.check_output(command, stdin=subprocess.DEVNULL, timeout=60, text=True, cwd="/")
     return output.splitlines()
 
@@ -106,7 +108,7 @@ def installed(patch: pathlib.Path) -> Installed:
         pytest.skip(f"{python} has not all that is needed of {distribution} {version}: {got[0]}")
     if shutil.which("git") is None:
         pytest.skip("git, which applies the diffs, is not installed")
-    return Installed(pathlib.Path(got[1]), python)
+    return Installed(pathlib.Path(got[1]), python, projects.find(distribution).root)
 
 
 def test_every_diff_is_documented() -> None:
@@ -145,10 +147,9 @@ def changed_by(patch: pathlib.Path, *parts: str) -> list[str]:
 
 @each_patch
 def test_it_applies(patch: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    package = installed(patch).package
-    shutil.copytree(package, tmp_path / package.name)
-    diffs.apply(patch, tmp_path, [package.name], " ".join(release_of(patch)))
-    for name in changed_by(patch, package.name):
+    part = installed(patch).copy(tmp_path)
+    diffs.apply(patch, tmp_path, [part], " ".join(release_of(patch)))
+    for name in changed_by(patch, part):
         compile((tmp_path / name).read_bytes(), name, "exec")
 
 
@@ -156,15 +157,15 @@ def test_it_applies(patch: pathlib.Path, tmp_path: pathlib.Path) -> None:
 def test_the_tests_that_it_brings_pass_with_it_and_fail_without(patch: pathlib.Path, tmp_path: pathlib.Path) -> None:
     stock = installed(patch)
     package = stock.package
-    shutil.copytree(package, tmp_path / package.name)
+    parts = [stock.copy(tmp_path)]
     distribution, version = release_of(patch)
-    part = TESTS.get(distribution, "")
+    part = projects.find(distribution).tests
     if part:
-        tests = CACHE / f"{distribution}-{version}-{part}" / part
+        parts.append(part)
+        tests = CACHE / f"{distribution}-{version}-{part}"
         if not tests.is_dir():
             pytest.skip(f"the tests of {distribution}'s sdist are not here: benchmarks.tools.upstream fetches them")
-        shutil.copytree(tests, tmp_path / part)
-    parts = [each for each in (package.name, part) if each]
+        shutil.copytree(tests, tmp_path, dirs_exist_ok=True)
     diffs.apply(patch, tmp_path, parts, f"{distribution} {version}")
     changed = changed_by(patch, *parts)
     names = re.findall(r"^\+ *def (test_\w+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
@@ -181,8 +182,9 @@ def test_the_tests_that_it_brings_pass_with_it_and_fail_without(patch: pathlib.P
     with_it = status()
     assert with_it.returncode == pytest.ExitCode.OK and "Ran 0 tests" not in with_it.stdout, with_it.stdout
     for name in set(changed) - set(tests_of_it):
-        if (package.parent / name).exists():
-            shutil.copyfile(package.parent / name, tmp_path / name)
+        own = package.parent / pathlib.PurePath(name).relative_to(stock.root)
+        if own.exists():
+            shutil.copyfile(own, tmp_path / name)
         else:
             (tmp_path / name).unlink()
     without = status()
@@ -193,10 +195,10 @@ def test_the_tests_that_it_brings_pass_with_it_and_fail_without(patch: pathlib.P
 def test_the_fault_is_there_without_it_and_gone_with_it(script: pathlib.Path, tmp_path: pathlib.Path) -> None:
     patch = SOURCE / "candidates" / f"{script.stem}.patch"
     stock = installed(patch)
-    shutil.copytree(stock.package, tmp_path / stock.package.name)
+    part = stock.copy(tmp_path)
     small = SMALL.get(script.stem)
     without = stock.run(tmp_path, "-W", "ignore", str(script), *([small] if small else []))
     assert without.returncode == 1 and "Traceback" not in without.stdout, without.stdout
-    diffs.apply(patch, tmp_path, [stock.package.name], " ".join(release_of(patch)))
+    diffs.apply(patch, tmp_path, [part], " ".join(release_of(patch)))
     with_it = stock.run(tmp_path, "-W", "ignore", str(script))
     assert with_it.returncode == 0, with_it.stdout
