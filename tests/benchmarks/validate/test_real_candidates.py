@@ -35,6 +35,8 @@ OWN_SUITES = {
     "ironic": "ironic-images",
     "openstacksdk": "openstacksdk-native,openstacksdk-green",
     "python-swiftclient": "swiftclient-native,swiftclient-green",
+    "keystoneauth1": "keystoneauth1-native",
+    "urllib3": "urllib3-native",
 }
 ONE_TEST = ["--no-fastio", "--suite", "conformance-green", "--match", "EveryByte.test_text", "--benchmarks", "none"]
 
