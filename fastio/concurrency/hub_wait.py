@@ -145,7 +145,10 @@ def sleeps_end_early(code: CodeType, fd: int) -> Iterator[None]:
         hub.remove(listeners.pop())
         # The greenlet is in switch() of the hub; who has called that, and who that?
         frame = greenlet.gr_frame and greenlet.gr_frame.f_back
-        if frame and frame.f_code is _SLEEP and frame.f_back.f_code is code:
+        is_asleep = frame and frame.f_code is _SLEEP and frame.f_back.f_code is code
+        # This function goes on only when the hub does, and would keep all that the frames refer to.
+        del frame
+        if is_asleep:
             greenlet.switch()
 
     WAITER.opened(fd)
