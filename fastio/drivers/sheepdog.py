@@ -24,7 +24,6 @@ from fastio.concurrency import waiting
 from fastio.drivers import _dog
 from fastio.drivers._process import Child
 from fastio.errors import SettingError
-from fastio.patches.glance_store import _own
 
 LOG = logging.getLogger(__name__)
 
@@ -198,7 +197,6 @@ class Store(glance_store.driver.Store):
         found = location.store_location
         return self._vdi(found.addr, found.port, found.image)
 
-    @_own.recorded("sheepdog", "get")
     @capabilities.check
     def get(
         self, location: Any, offset: int = 0, chunk_size: int | None = None, context: Any = None
@@ -230,7 +228,6 @@ class Store(glance_store.driver.Store):
         """
         return self._located(location).size()
 
-    @_own.recorded("sheepdog", "add")
     @glance_store.driver.back_compat_add
     @capabilities.check
     def add(
@@ -281,7 +278,6 @@ class Store(glance_store.driver.Store):
         checksum, multihash = (each.hexdigest() for each in hashes)
         return location.get_uri(), source.size, checksum, multihash, metadata
 
-    @_own.recorded("sheepdog", "delete")
     @capabilities.check
     def delete(self, location: Any, context: Any = None) -> None:
         """Delete the image.

@@ -9,8 +9,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio import config
-from fastio.patches.glance_store import _own, _stores
+from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Make, Patch, Target
 from fastio.trace import spans, values
@@ -92,20 +91,6 @@ def _maker(driver: str, method: str) -> Make:
     return make
 
 
-@functools.cache
-def _of_own(driver: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The wrapper of a method of one of fastio's own drivers, which no patch changes."""
-    recorded = _maker(driver, name)(method, None)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return (method if PATCH.name in config.effective().disabled else recorded)(*args, **kwargs)
-
-    return call
-
-
-_own.recording = _of_own
-
-
 def _backend(store: Any) -> dict[str, str]:
     """The name of a store, where there may be several of a driver."""
     name = getattr(store, "backend_group", None)
@@ -117,6 +102,10 @@ def _targets() -> Iterator[Target]:
         for method in _METHODS if driver not in _stores.READ_ONLY else ("get",):
             key = f"{cls}.{method}"
             yield Target(key, _maker(driver, method), _METHODS[method][1], code=_stores.code_of(key))
+    # fastio's own driver, whose methods have decorators of glance_store.
+    for method, (_, uses) in _METHODS.items():
+        key = f"fastio.drivers.sheepdog:Store.{method}"
+        yield Target(key, _maker("sheepdog", method), uses, code=f"glance_store.driver:Store.{method}")
 
 
 PATCH = Patch(
