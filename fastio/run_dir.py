@@ -40,7 +40,6 @@ STALE = 3600
 MOST_BYTES, MOST_FILES = 1 << 20, 10_000
 
 _NAME = re.compile(r"fastio-(\d+)-(\d+)-(\d+)(\.json|\.prom)(?:\.new|\.last)?")
-_AT_CWD = -100
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -146,7 +145,7 @@ class Files:
                 os.makedirs(self.directory, 0o755, exist_ok=True)
             return posix.open(self.directory, _DIRECTORY)
 
-        fd = _make(run, libc.open_at(_AT_CWD, self.directory, _DIRECTORY), create)
+        fd = _make(run, libc.open_at(libc.AT_FDCWD, self.directory, _DIRECTORY), create)
         try:
             if not is_trusted(posix.fstat(fd)):
                 raise PermissionError("neither this user's nor root's, or others can write to it and it is not sticky")
@@ -207,7 +206,7 @@ def _replace(run: Run, directory: int, name: str, ending: str, data: bytes, mode
             _make(run, libc.change_mode(fd, mode), lambda: posix.fchmod(fd, mode))
             at = 0
             while at < len(data):
-                at += _make(run, libc.pwrite(fd, data, at, at), lambda at=at: posix.pwrite(fd, data[at:], at))  # type: ignore[misc]
+                at += _make(run, libc.write(fd, data, at), lambda at=at: posix.write(fd, data[at:]))  # type: ignore[misc]
         finally:
             _close(run, fd, pid)
         renamed = libc.rename_at(directory, new, name)

@@ -18,6 +18,8 @@ with contextlib.suppress(ImportError):
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: In place of a directory: names begin at the current one. A path that begins at the root needs none.
+AT_FDCWD = -100
 #: ``cachestat(2)``, Linux 6.5; the same number on all machines but Alpha.
 _SYS_CACHESTAT = 451
 _PAGE = 4096
@@ -70,12 +72,6 @@ def write(fd: int, data: Any, start: int) -> tuple[Any, ...] | None:
 
 
 @_with_ctypes
-def pwrite(fd: int, data: bytes, start: int, offset: int) -> tuple[Any, ...] | None:
-    """The same at ``offset`` of the file: made twice, it is as made once."""
-    return _call("pwrite", ctypes.c_int(fd), *_rest(data, start), ctypes.c_int64(offset), data)
-
-
-@_with_ctypes
 def open_at(directory: int, name: str, flags: int, mode: int = 0) -> tuple[Any, ...] | None:
     """A call that opens a file of a directory, and returns its descriptor; below 0 is a failure."""
     encoded = ctypes.c_char_p(os.fsencode(name))
@@ -111,22 +107,9 @@ def entries(fd: int, size: int) -> tuple[Any, ...] | None:
 
 
 @_with_ctypes
-def open_file(path: str, flags: int, mode: int) -> tuple[Any, ...] | None:
-    """A call that opens a file, and returns its descriptor; below 0 is a failure."""
-    encoded = ctypes.c_char_p(os.fsencode(path))
-    return _call("open", encoded, ctypes.c_int(flags), ctypes.c_uint(mode), result="c_int")
-
-
-@_with_ctypes
 def close(fd: int) -> tuple[Any, ...] | None:
     """A call that closes a descriptor, which is not to be closed again whatever comes of it."""
     return _call("close", ctypes.c_int(fd), result="c_int")
-
-
-@_with_ctypes
-def unlink(path: str) -> tuple[Any, ...] | None:
-    """A call that removes a file; below 0 is a failure."""
-    return _call("unlink", ctypes.c_char_p(os.fsencode(path)), result="c_int")
 
 
 @_with_ctypes

@@ -155,7 +155,7 @@ class Recorder:
         if not self._scheduled:
             worker.submit(itertools.islice(self._steps, 1), noting=step(self._scheduled.append, None))
             if self._number >= self._removed + FILES:
-                removing = libc.unlink(self._path(self._removed))
+                removing = libc.unlink_at(libc.AT_FDCWD, self._path(self._removed))
                 worker.submit(step(*removing) if removing else ())
                 self._removed += 1
 
@@ -167,8 +167,8 @@ class Recorder:
         harm. Nobody runs between the steps that take the lines: none of them gives up the interpreter. An exception
         leaves the lines that were taken in ``batch``, for the next job.
         """
-        opening, writing = libc.open_file(self._path(self._number), _FLAGS, _PERMISSIONS), libc.write(0, b"", 0)
-        closing = libc.close(0)
+        opening = libc.open_at(libc.AT_FDCWD, self._path(self._number), _FLAGS, _PERMISSIONS)
+        writing, closing = libc.write(0, b"", 0), libc.close(0)
         assert opening is not None and writing is not None and closing is not None
         batch: list[bytes] = []
         #: the lines together, and what write(2) has returned

@@ -127,11 +127,11 @@ def test_whatever_comes_while_it_records(run_python, tmp_path, how, mode):
 SLOW_DISK = """
 # The call that opens the file waits for a gate.
 gate = SimpleQueue()
-opening = libc.open_file
-libc.open_file = lambda *args: (gate.get,)
+opening = libc.open_at
+libc.open_at = lambda *args: (gate.get,)
 recorder.start(directory)
 record("test.first")
-libc.open_file = opening
+libc.open_at = opening
 began = time.monotonic()
 for _ in range(100):
     sys.modules.get("eventlet", time).sleep(0)
@@ -154,11 +154,11 @@ def test_a_disk_that_is_slow_holds_nobody(recording, tmp_path, mode):
 
 
 DEAD_DISK = """
-opening = libc.open_file
-libc.open_file = lambda *args: (SimpleQueue().get,)
+opening = libc.open_at
+libc.open_at = lambda *args: (SimpleQueue().get,)
 recorder.start(directory)
 record("test.first")
-libc.open_file = opening
+libc.open_at = opening
 began = time.monotonic()
 recorder.start(directory + "-other")
 assert time.monotonic() - began < 0.5
