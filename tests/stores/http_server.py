@@ -59,17 +59,26 @@ class Server:
         self.requests: list[Request] = []
         self._connections: list[socket.socket] = []
         self._closing = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
 
     def close(self) -> None:
         self._closing = True
         # Wakes the thread in accept().
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", self.port)).close()
+        # A hub would go on waiting for a descriptor that is closed here, and is another file's soon.
+        self._threads[0].join(10)
         self._listener.close()
         for connection in self._connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(1)
+
+    def _start(self, target: Callable[..., None], *args: Any) -> None:
+        self._threads.append(threading.Thread(target=target, args=args, daemon=True))
+        self._threads[-1].start()
 
     def _accept(self) -> None:
         while not self._closing:
@@ -82,7 +91,7 @@ class Server:
                 return
             number = len(self._connections)
             self._connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
+            self._start(self._serve, connection, number)
 
     def _begin(self, connection: socket.socket) -> None:
         """What comes before TLS."""
