@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     agent.add_argument("bind", type=_agent_address, metavar="HOST:PORT")
     workload.add_argument(
         "--watch", action="append", metavar="NAME=PATTERN", default=[],
-        help="processes whose command line has the pattern are sampled, here and at the agents; may be repeated",
+        help="processes whose command line has the pattern (*, ?, [ab]) are sampled, here and by agents; repeatable",
     )  # fmt: skip
     return parser
 

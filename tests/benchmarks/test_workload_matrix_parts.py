@@ -243,8 +243,8 @@ def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
     ):
         pass
     with agent_process() as address:
-        with pytest.raises(Failed, match="agent .*: .*unterminated"):
-            agent.Remote(*address, {"x": "("}).sample()
+        with pytest.raises(Failed, match="agent .*: .*nothing"):
+            agent.Remote(*address, {})._ask("nothing", "{}")
         with socket.create_connection(address, timeout=60) as connection:
             connection.sendall(b"nonsense\n")
             assert b"400" in connection.recv(1000)
