@@ -177,7 +177,7 @@ def settings() -> Settings:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all patches, including those outside the default."""
+    """Return the names of all patches, in the order of application."""
     from fastio.patching import registry
 
     return registry.names()

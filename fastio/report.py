@@ -35,7 +35,7 @@ MEANING = {
     Outcome.CHANGED: "fastio does not know the code that stands there: upstream changed it, or something else has "
     "replaced fastio's function since",
     Outcome.FAILED: "fastio raised an error; the original is in place",
-    Outcome.OFF: "the patch was not asked for, is not in the default, is disabled or was taken back, or the installed "
+    Outcome.OFF: "the patch was not asked for, is not in the profile, is disabled or was taken back, or the installed "
     "release does not need it; the report says which",
 }
 
