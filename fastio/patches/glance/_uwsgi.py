@@ -118,7 +118,9 @@ def _is_harmless_route(option: str) -> bool:
 def _given(option: str) -> list[str]:
     """The values that an option is given."""
     found = _options().get(option, [])
-    return [each.decode() for each in (found if isinstance(found, list) else [found]) if isinstance(each, bytes)]
+    values = found if isinstance(found, list) else [found]
+    # A route's pattern may have any bytes.
+    return [each.decode(errors="replace") for each in values if isinstance(each, bytes)]
 
 
 def _values(option: str) -> list[str]:
