@@ -98,7 +98,7 @@ def _cuts_short(
         return False
     errors = {stock.get("error"), patched.get("error")}
     # Both by the same error: of a stream that was closed meanwhile.
-    ended = {"TimeoutExpired", "Timeout"} & errors or len(errors - {None}) == 1 and None not in errors
+    ended = {"TimeoutExpired", "Timeout"} & errors or len(errors) == 1 and None not in errors
     return bool(ended) or operation["op"] != "communicate" or stock["rescued"] != patched["rescued"]
 
 
