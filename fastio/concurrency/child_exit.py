@@ -1,7 +1,5 @@
 """Waiting for a child without polling: a pidfd becomes readable when it exits (pidfd_open(2), Linux 5.3)."""
 
-from __future__ import annotations
-
 import os
 
 from fastio.counters import Cause, Reason
