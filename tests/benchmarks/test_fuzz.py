@@ -42,12 +42,13 @@ def replay(tmp_path: pathlib.Path, *made: programs.Program, **options: Any) -> S
     return found
 
 
-def generated(kind: str, count: int) -> list[programs.Program]:
-    """Programs of a group's kind, the same in each run."""
+def generated(kind: str, count: int, seed: int = 0) -> list[programs.Program]:
+    """Programs of a group's kind and a seed."""
     made = []
 
+    @hypothesis.seed(seed)
     @hypothesis.settings(
-        max_examples=count, database=None, deadline=None, derandomize=True,
+        max_examples=count, database=None, deadline=None,
         suppress_health_check=list(hypothesis.HealthCheck),
     )  # fmt: skip
     @hypothesis.given(programs.programs(kind))
@@ -73,8 +74,6 @@ def _pieces(program: programs.Program) -> list[list[str]]:
 
 @pytest.mark.parametrize("kind", ["native", "green"])
 def test_programs_are_of_all_kinds_and_leave_nothing_to_chance(kind: str) -> None:
-    made = generated(kind, 2000)
-    text = json.dumps(made)
     wanted = {
         "PIPE", "STDOUT", "DEVNULL", "file", "fifo", "child", "fileno", "alone", "bufsize", "encoding", "pipesize",
         "preexec", "start_new_session", "close_fds", "restore_signals", "communicate", "wait", "poll", "kill",
@@ -85,13 +84,21 @@ def test_programs_are_of_all_kinds_and_leave_nothing_to_chance(kind: str) -> Non
     if kind == "green":
         green = "within pipe readall seek truncate green together packets hub open cut"
         wanted |= {*green.split()}
-    assert {word for word in wanted if word not in text} == set()
-    assert kind == "green" or all(map(programs.runs_natively, made))
-    # An unbuffered read that waits has one piece to find.
-    reads = [each for each in made if any(op["op"] == "read" and op["f"] != "r" for op in each["ops"])]
-    phases = [phase for each in reads for phase in _pieces(each)]
-    assert ["out", "err"] in phases and ["err", "out"] in phases
-    assert [phase for phase in phases if len(phase) > len(set(phase))] == []
+    # Hypothesis also draws constants of the modules that are loaded: no seed has the same programs in every run, and a
+    # kind of operation may be missing in the first 1000. An unbuffered read that waits has one piece to find.
+    orders = [["out", "err"], ["err", "out"]]
+    for seed in range(20):
+        made = generated(kind, 1000, seed)
+        assert kind == "green" or all(map(programs.runs_natively, made))
+        reads = [each for each in made if any(op["op"] == "read" and op["f"] != "r" for op in each["ops"])]
+        phases = [phase for each in reads for phase in _pieces(each)]
+        assert [phase for phase in phases if len(phase) > len(set(phase))] == []
+        text = json.dumps(made)
+        wanted = {word for word in wanted if word not in text}
+        orders = [order for order in orders if order not in phases]
+        if not wanted and not orders:
+            return
+    assert (wanted, orders) == (set(), [])
 
 
 def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> None:
