@@ -21,6 +21,10 @@ class Peer(Protocol):
         """Seconds left, or None for no limit; raises what the caller raises when the time is over."""
         ...
 
+    def is_open(self, fd: int) -> bool:
+        """Whether the file with this descriptor has not been closed meanwhile."""
+        ...
+
     def fed(self, offset: int) -> None:
         """So many bytes of the input are written."""
         ...
@@ -57,7 +61,7 @@ def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, pee
             peer.remaining()
             if ready:
                 pace.enter()
-                if untried is not None and untried.nonblocking and untried.fd not in ready:
+                if untried and untried.nonblocking and untried.fd not in ready and peer.is_open(untried.fd):
                     ready = [untried.fd, *ready]
                 untried = None
             for fd in ready:

@@ -265,6 +265,8 @@ def refused(by: str) -> dict[str, Any]:
         # What stock refuses to several at the same moment has no defined outcome …
         ([TOGETHER], refused("reentrant call inside <_io.BufferedWriter>"), outcome({"value": 2}), None),
         ([TOGETHER], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
+        ([TOGETHER, READ], outcome({"value": 1}, {"error": "RuntimeError", "args": "Second simultaneous read"}),
+         outcome({"value": 1}, {"value": 2}), None),
         # … but patched code refuses no more than stock does, and one line alone is never refused.
         ([TOGETHER], refused("other"), outcome({"value": 2}), "together: value: turns -> int"),
         ([TOGETHER], outcome({"value": 2}), refused("reentrant call inside"), "together: value: int -> turns"),

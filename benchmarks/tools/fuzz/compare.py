@@ -10,7 +10,8 @@ _MUCH, _LITTLE = 60_000, 512
 #: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
 _ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
-#: How a buffer and the hub refuse to serve two at the same moment.
+#: How a buffer and the hub refuse to serve two at the same moment, the hub also later: its ``select()`` leaves listeners
+#: behind where one of several descriptors was closed.
 _REFUSALS = ("reentrant call inside", "Second simultaneous")
 
 
@@ -61,11 +62,12 @@ def difference(
         index = patched.get("hang", -1)
         name = "?" if index < 0 else program["ops"][index]["op"]
         return Difference(index, name, "hang" if "hang" in patched else "died", None, "hang")
-    parted = False
+    parted = several = False
     for index, (operation, mine, other) in enumerate(zip(program["ops"], stock["ops"], patched["ops"], strict=True)):
+        several = several or bool({"turns", "during"} & {*operation})
         parted = (
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
-            or _refuses(operation, mine)
+            or several and any(refusal in json.dumps(mine) for refusal in _REFUSALS)
         )  # fmt: skip
         if index < start:
             continue
@@ -106,12 +108,6 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
     """Whether closing stdin failed in the exchange with a child, where the order of its streams is not determined."""
     errors = {stock.get("error"), patched.get("error")}
     return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}
-
-
-def _refuses(operation: dict[str, Any], stock: dict[str, Any]) -> bool:
-    """Whether stock refuses what several do at the same moment in an operation."""
-    several = "turns" in operation or "during" in operation
-    return several and any(refusal in json.dumps(stock) for refusal in _REFUSALS)
 
 
 def _chose_size(program: dict[str, Any], number: int) -> bool:

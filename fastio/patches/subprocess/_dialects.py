@@ -64,6 +64,9 @@ class Communication:
             )
         return left
 
+    def is_open(self, fd: int) -> bool:
+        return not self.files[fd].closed
+
     def fed(self, offset: int) -> None:
         self.popen._input_offset = offset
 
