@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _LOOKS = 0.01
 #: Seconds after which a greenlet is resumed again that something else has resumed in its place.
 _AGAIN = 0.05
+#: The first number that is too high for select(2).
+_FD_SETSIZE = 1024
 _SLEEP = getattr(greenthread.sleep, "__code__", None)
 
 
@@ -136,13 +138,15 @@ def _identify(fd: int) -> tuple[int, int] | None:
 def sleeps_end_early(code: CodeType, fd: int) -> Iterator[None]:
     """While this is entered, the ``eventlet.sleep()`` that a function with ``code`` calls ends once ``fd`` is readable.
 
-    Whatever else the greenlet may be waiting for then, such as in a method that the function calls, goes on.
+    Whatever else the greenlet may be waiting for then, such as in a method that the function calls, goes on. Where the
+    hub cannot wait for ``fd``, the sleep is as long as it is.
     """
     hub, greenlet = hubs.get_hub(), greenlets.getcurrent()
 
     def on_ready(fd: int) -> None:
         # It stays readable, and would be reported in each turn of the hub.
-        hub.remove(listeners.pop())
+        while listeners:
+            hub.remove(listeners.pop())
         # The greenlet is in switch() of the hub; who has called that, and who that?
         frame = greenlet.gr_frame and greenlet.gr_frame.f_back
         is_asleep = frame and frame.f_code is _SLEEP and frame.f_back.f_code is code
@@ -152,8 +156,14 @@ def sleeps_end_early(code: CodeType, fd: int) -> Iterator[None]:
             greenlet.switch()
 
     WAITER.opened(fd)
-    listeners = [hub.add(hub.READ, fd, on_ready, lambda *exception: None, lambda: None)]
+    listeners: list[Any] = []
     try:
+        if fd < _FD_SETSIZE or type(hub).__module__ != "eventlet.hubs.selects":
+            with contextlib.suppress(OSError):
+                listeners.append(hub.add(hub.READ, fd, on_ready, lambda *exception: None, lambda: None))
+            if not listeners:
+                # epoll has no room, and the hub has noted the listener before it asked.
+                hub.remove_descriptor(fd)
         yield
     finally:
         for listener in listeners:

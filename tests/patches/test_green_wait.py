@@ -1,5 +1,6 @@
 """``green_wait``: waiting in the hub."""
 
+import errno
 import os
 import time
 from typing import Any
@@ -122,6 +123,27 @@ def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, 
         assert waiter.wait() == 3
 
 
+def test_a_hub_that_has_no_room_for_the_pidfd(
+    patched: Any, hub: Any, green: Any, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = []
+    register = hub.register
+
+    def refuse(fileno: int, new: bool = False) -> None:
+        if new and "pidfd" in os.readlink(f"/proc/self/fd/{fileno}"):
+            refused.append(fileno)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        register(fileno, new=new)
+
+    popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    monkeypatch.setattr(hub, "register", refuse)
+    waiter = eventlet.spawn(popen.wait)
+    eventlet.sleep(0.02)
+    assert not waiter.dead and refused and not hub.get_readers()
+    gate.open()
+    assert waiter.wait() == 3
+
+
 def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     gone = green.Popen(command("exit:3"))
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
@@ -159,6 +181,25 @@ def test_other_hubs(in_hub: Any) -> None:
     print([waiter.wait() for waiter in waiters])
     """
     assert in_hub(code) == "TimeoutExpired\n[3, 3, 3]"
+
+
+def test_hubs_with_a_pidfd_beyond_the_numbers_of_select(in_hub: Any) -> None:
+    code = """
+    import os, resource
+    import fastio, subprocess
+    from tests.child import Gate, command
+    fastio.patch(strict=True)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    gate = Gate()
+    popen = subprocess.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    for _ in range(1100):
+        os.dup(0)
+    waiter = eventlet.spawn(popen.wait)
+    eventlet.sleep(0.1)
+    gate.open()
+    print(waiter.wait())
+    """
+    assert in_hub(code) == "3"
 
 
 def test_a_poll_that_waits_itself_is_left_to_end(patched: Any, green: Any, gate: Gate) -> None:
