@@ -10,8 +10,8 @@ _MUCH, _LITTLE = 60_000, 512
 #: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
 _ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
-#: How a buffer and the hub refuse to serve two at the same moment, the hub also later: its ``select()`` leaves listeners
-#: behind where one of several descriptors was closed.
+#: How a buffer and the hub refuse to serve two at the same moment. The hub also refuses a later call, since its
+#: ``select()`` leaves listeners behind where one of several descriptors was closed.
 _REFUSALS = ("reentrant call inside", "Second simultaneous")
 
 
