@@ -4,6 +4,7 @@ import random
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 import fastio
 from benchmarks.backends.glance import Service
 from benchmarks.backends.glance_api import Api, sha512
+from tests.eventually import until
+from tests.glance.sending import start_giving
 
 MIB = 1 << 20
 
@@ -23,6 +26,9 @@ class Requests(ModuleType):
 
     An exception among them is raised in its turn.
     """
+
+    #: no option is set
+    opt: dict[str, Any] = {}
 
     def __init__(self, chunks: list[Any]) -> None:
         super().__init__("uwsgi")
@@ -114,6 +120,22 @@ def broken_upload(service: Service, body: bytes) -> tuple[bytes, str, list[Any]]
         sock.shutdown(socket.SHUT_WR)
         answer = sock.makefile("rb").read()
     return answer.partition(b"\r\n")[0], api.show(image)["status"], list(service.images.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "named"),
+    [
+        ({"chunked-input-limit": "65536"}, b"186A0\r\n" + bytes(100_000) + b"\r\n0\r\n\r\n",
+         "a chunk has more than 65536 bytes, see uWSGI's chunked-input-limit"),
+        ({"socket-timeout": "1"}, b"186A0\r\n" + bytes(1000), "nothing came for 1 s, see uWSGI's"),
+    ],
+)  # fmt: skip
+def test_the_log_names_the_option_that_ends_an_upload(
+    serve: Callable[..., Service], tmp_path: Path, options: dict[str, str], body: bytes, named: str
+) -> None:
+    sending = start_giving(serve, tmp_path, uwsgi=options)
+    with sending.api.started_upload(sending.api.create(), body):
+        until(lambda: named in sending.service.log(), named)
 
 
 def test_broken_uploads_end_as_upstreams(serve: Callable[..., Service]) -> None:

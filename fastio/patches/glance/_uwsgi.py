@@ -61,6 +61,8 @@ _PLUGINS = {"python", "python3", "http", "logfile", "logsocket", "syslog", "rsys
 _OFF = {b"false", b"off", b"no", b"0"}
 #: Seconds for which a client may leave no room in its connection, where the option does not say.
 _PATIENCE = 4
+#: Bytes that a chunk of a request may have, where the option does not say.
+_CHUNK_LIMIT = 1 << 20
 
 
 #: Options of a uWSGI that is only asked about, each with what it is set to; None in a service.
@@ -134,16 +136,29 @@ def _is_on(option: str) -> bool:
     return value is True or value.lower() not in _OFF
 
 
+def _number(option: str, default: int) -> int:
+    """What an option is set to; like uWSGI, this reads the digits at the beginning."""
+    given = _given(option)
+    return int(digits[0]) if given and (digits := re.match(r"\d+", given[-1])) else default
+
+
 def patience() -> int:
     """Seconds for which a client may leave no room in its connection, as uWSGI has it."""
-    given = _values("socket-timeout")
-    return int(given[-1]) if given else _PATIENCE
+    return _number("socket-timeout", _PATIENCE)
 
 
 def harakiri() -> int | None:
     """Seconds after which uWSGI's master replaces a worker that has not done with a request; None if it never does."""
-    given = _values("harakiri")
-    return int(given[-1]) or None if given else None
+    return _number("harakiri", 0) or None
+
+
+def why_no_chunk(seconds: float) -> str:
+    """Why ``chunked_read()`` has failed after ``seconds``, which uWSGI does not say."""
+    timeout = _number("chunked-input-timeout", 0) or patience()
+    if 0 < timeout <= seconds:
+        return f"nothing came for {timeout} s, see uWSGI's chunked-input-timeout and socket-timeout"
+    limit = _number("chunked-input-limit", _CHUNK_LIMIT)
+    return f"the client has gone, or a chunk has more than {limit} bytes, see uWSGI's chunked-input-limit"
 
 
 def raises_write_errors() -> bool:

@@ -3,15 +3,18 @@
 Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until it has as much as was asked for.
 This copies the whole object each time. A read of 1 MiB copies some 8 MiB with chunks of 64 KiB, as glanceclient sends
 them, and 64 MiB with chunks of 8 KiB. With this patch, the chunks are joined once. What a read returns, and what is
-kept for the next one, stays the same, even if uWSGI raises an exception in between. Releases before 32 do not append.
+kept for the next one, stays the same, even if uWSGI raises an exception in between; the log then names the option of
+uWSGI that the upload was ended by. Releases before 32 do not append.
 """
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
-from fastio import counters
+from fastio import counters, log
 from fastio.config import MIB
+from fastio.patches.glance import _uwsgi
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Patch, Target
 
@@ -34,15 +37,19 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         # One piece alone is not copied at all.
         pieces = [self._buffer] if self._buffer else []
         size = len(self._buffer)
+        begin = 0.0
         try:
             while size < length:
+                begin = time.monotonic()
                 data = uwsgi.chunked_read()
                 if not data:
                     break
                 pieces.append(data)
                 size += len(data)
-        except BaseException:
+        except BaseException as error:
             self._buffer = b"".join(pieces)
+            if isinstance(error, OSError):
+                log.log(log.ERROR, "fastio: an upload has failed: %s", _uwsgi.why_no_chunk(time.monotonic() - begin))
             raise
         self._buffer = b""
         if size > length:
