@@ -15,8 +15,6 @@ from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request, request
 OUTCOMES = (OK, FAILED, ABORTED)
 #: Of the requests' durations, and of those of their states.
 PERCENTILES = (50, 90, 99)
-#: Where the classes of numbers of requests in flight begin.
-_LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 
 
 @dataclass
@@ -63,9 +61,6 @@ class Analysis:
         programs: dict[str, list[Span]] = {}
         for span in self.commands:
             programs.setdefault(commands.program(span), []).append(span)
-        by_level: dict[int, list[Request]] = {}
-        for each in self.requests:
-            by_level.setdefault(level(each.concurrency), []).append(each)
         unexpected = Counter(f"{each.kind.name}: {what}" for each in self.requests for what in each.unexpected)
         return {
             "counts": dict(self.trace.counts),
@@ -78,7 +73,6 @@ class Analysis:
                 "residual_s": self.alignment.residual / 1e9,
             },
             "kinds": {name: _kind(own) for name, own in self.kinds().items()},
-            "in flight": {level_name(start): _rates(own) for start, own in sorted(by_level.items())},
             "unexpected events": dict(unexpected.most_common()),
             "commands": {name: _program(own) for name, own in programs.items()},
             "causes": dict(Counter(self.causes.values()).most_common()),
@@ -99,17 +93,6 @@ def analyse(paths: Iterable[str | Path]) -> Analysis:
     impossible = list(messages.impossible(trace, sent))
     causes = failures.causes(found, failed)
     return Analysis(trace, alignment, impossible, found, commands.commands(trace), failed, causes)
-
-
-def level(concurrency: float) -> int:
-    """The class of a number of requests in flight: where it begins."""
-    return max(each for each in _LEVELS if each <= max(concurrency + 0.5, 1))
-
-
-def level_name(start: int) -> str:
-    following = _LEVELS.index(start) + 1
-    last = _LEVELS[following] - 1 if following < len(_LEVELS) else None
-    return f"{start}+" if last is None else str(start) if last == start else f"{start}–{last}"
 
 
 def percentile(figures: Sequence[float], part: float) -> float:
@@ -147,22 +130,16 @@ def _clock(each: clocks.Correction) -> dict[str, Any]:
     }
 
 
-def _rates(own: Sequence[Request]) -> dict[str, Any]:
+def _kind(own: Sequence[Request]) -> dict[str, Any]:
+    times = state_times(own)
     outcomes = Counter(each.outcome for each in own)
+    last = Counter(each.state for each in own if each.outcome != OK)
     well = [each for each in own if each.outcome == OK]
     return {
         "requests": len(own),
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
         "bytes": sum(each.bytes for each in well),
         "seconds": _percentiles([each.duration for each in well]),
-    }
-
-
-def _kind(own: Sequence[Request]) -> dict[str, Any]:
-    times = state_times(own)
-    last = Counter(each.state for each in own if each.outcome != OK)
-    return {
-        **_rates(own),
         "states": {
             state: {"count": len(figures), "ended badly": last[state], **_percentiles(figures)}
             for state, figures in {**times, **{state: [] for state in sorted(last) if state not in times}}.items()

@@ -111,7 +111,7 @@ def waterfall_of(request: Request) -> list[Table]:
     status = f", status {request.status}" if request.status else ""
     title = f"Waterfall of {request.title}: {request.outcome}{status}, {_ms(request.duration)} ms"
     made = _table(title, found, ["at ms", "when", "ms", "what", "program", "outcome", "values", "where"])
-    made.notes.append(f"{request.concurrency:.1f} requests in flight on average; ended in state {request.state!r}")
+    made.notes.append(f"ended in state {request.state!r}")
     made.notes += [f"unexpected: {each}" for each in request.unexpected]
     return [made]
 

@@ -45,8 +45,6 @@ class Request:
     state: str = NEW
     #: events that the state machine does not have where they came
     unexpected: list[str] = field(default_factory=list)
-    #: requests of the same service in flight meanwhile, on average, this one included
-    concurrency: float = 0.0
 
     @property
     def ends(self) -> list[Span]:
@@ -104,7 +102,6 @@ def requests(trace: Trace) -> list[Request]:
         _judge(each)
         _run(each)
     found.sort(key=lambda each: (each.start, each.id))
-    _concurrency(found)
     return found
 
 
@@ -212,29 +209,3 @@ def _events(request: Request) -> list[tuple[int, str, Span]]:
             events.append(((finish, 0 if empty else -1, order if empty else -order), finish, "end", span))
     events.sort(key=lambda each: each[0])
     return [each[1:] for each in events]
-
-
-# How many there were at the time.
-
-
-def _concurrency(found: Sequence[Request]) -> None:
-    """The mean number of requests of the same service in flight during each."""
-    services = Counter(each.server.component for each in found if each.server is not None)
-    # That of a request whose server has recorded nothing.
-    usual = services.most_common(1)[0][0] if services else ""
-    by_service: dict[str, list[Request]] = {}
-    for each in found:
-        by_service.setdefault(each.server.component if each.server is not None else usual, []).append(each)
-    for own in by_service.values():
-        edges = [(each.start, False, order) for order, each in enumerate(own)]
-        edges += [(max(each.finish, each.start), True, order) for order, each in enumerate(own)]
-        in_flight = area = last = 0
-        areas: dict[int, int] = {}
-        for time, ends, order in sorted(edges):
-            area, last = area + in_flight * (time - last), time
-            in_flight += -1 if ends else 1
-            length = time - own[order].start
-            if not ends:
-                areas[order] = area
-            else:
-                own[order].concurrency = (area - areas[order]) / length if length else 1.0

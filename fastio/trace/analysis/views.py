@@ -52,12 +52,9 @@ def _pairs(found: Mapping[str, int]) -> list[list[str]]:
 
 
 def _requests(figures: Mapping[str, Any]) -> Iterable[Table]:
-    head = ["requests", *OUTCOMES, "success", *_HEADS, "MB/s"]
-    for title, first, part in (
-        ("Requests by kind", "kind", "kinds"), ("Requests by how many were in flight", "in flight", "in flight")
-    ):  # fmt: skip
-        rows = [[name, *_rates(own)] for name, own in figures[part].items()]
-        yield Table(title, [first, *head], rows, ["times of those that are ok"])
+    head = ["kind", "requests", *OUTCOMES, "success", *_HEADS, "MB/s"]
+    rows = [[name, *_rates(own)] for name, own in figures["kinds"].items()]
+    yield Table("Requests by kind", head, rows, ["times of those that are ok"])
     unexpected = dict(list(figures["unexpected events"].items())[:MOST])
     yield Table("Events that the states do not allow for", ["event", "times"], _pairs(unexpected))
 

@@ -40,7 +40,7 @@ def test_the_terminal_has_all_tables(directory, capsys):
     status, out, err = run(capsys, directory)
     assert (status, err) == (0, "")
     for heading in (
-        "Requests by kind", "Requests by how many were in flight", "States of download",
+        "Requests by kind", "States of download",
         "Why requests failed", "Errors by component",
         "Corrections of the clocks", "What was read",
     ):  # fmt: skip

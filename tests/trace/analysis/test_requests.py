@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from fastio.trace.analysis.analysis import analyse, level, level_name, percentile, state_times
+from fastio.trace.analysis.analysis import analyse, percentile, state_times
 from tests.trace.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 PATH = "/v2/images/0b1c/file"
@@ -139,22 +139,6 @@ def test_the_states_of_an_upload(tmp_path):
     assert [(stay.state, round(stay.duration / MS)) for stay in request.stays] == [
         ("middleware", 1), ("controller", 2), ("store: adding", 27), ("saving", 4), ("serializing", 1)
     ]  # fmt: skip
-
-
-def test_concurrency_is_the_mean_number_in_flight(tmp_path):
-    def record(process):
-        for start, finish in (0, 100), (50, 100), (200, 300):
-            span = process.begin(BEGIN + start * MS, "glance.request")
-            process.end(BEGIN + finish * MS, span)
-
-    assert [each.concurrency for each in single(tmp_path, record).requests] == [1.5, 2, 1]
-
-
-@pytest.mark.parametrize("concurrency, name", [
-    (0.2, "1"), (1, "1"), (2, "2–4"), (4.6, "5–9"), (99.6, "100–199"), (10**6, "10000+")
-])  # fmt: skip
-def test_levels(concurrency, name):
-    assert level_name(level(concurrency)) == name
 
 
 def test_percentiles_lie_between_figures():
