@@ -11,7 +11,7 @@ from fastio import terminal
 from fastio.arguments import Parser
 from fastio.tables import Table
 from fastio.trace.analysis import lists, views
-from fastio.trace.analysis.analysis import Analysis, analyse
+from fastio.trace.analysis.analysis import analyse
 
 #: Problems that are printed one by one; the report has all of them.
 MOST_PRINTED = 20
@@ -26,8 +26,11 @@ def main(arguments: Sequence[str]) -> int:
     """
     chosen = parser().parse_args(arguments)
     analysis = analyse(chosen.directory)
-    if chosen.command != "report":
-        _show(_list(analysis, chosen))
+    if chosen.command == "waterfall":
+        _show(map(lists.waterfall, analysis.request(chosen.request)))
+    elif chosen.command != "report":
+        make = lists.slowest if chosen.command == "slowest" else lists.failures
+        _show(make(lists.works(analysis), chosen.most))
     elif chosen.json:
         print(json.dumps(analysis.to_dict(), indent=2))
     else:
@@ -36,17 +39,6 @@ def main(arguments: Sequence[str]) -> int:
             terminal.say(line, "    ")
         _show(views.tables(figures))
     return _warn(analysis.problems)
-
-
-def _list(analysis: Analysis, chosen: argparse.Namespace) -> list[Table]:
-    found = lists.works(analysis)
-    if chosen.command == "slowest":
-        return lists.slowest(found, chosen.most)
-    if chosen.command == "failed":
-        return lists.failures(found, chosen.most)
-    if chosen.request is not None:
-        return [table for request in analysis.request(chosen.request) for table in lists.waterfall_of(request)]
-    return lists.waterfall(found, chosen.most)
 
 
 def parser() -> Parser:
@@ -64,13 +56,17 @@ def parser() -> Parser:
     for name, what in (
         ("slowest", "list the requests and commands that took longest"),
         ("failed", "list the requests and commands that failed, and why"),
-        ("waterfall", "show when each request and each command ran"),
+        ("waterfall", "show when each state and each span of a request was"),
     ):
         added = _add(commands, name, what, f"Reads the same files as `fastio trace report`, to {what}.")
+        if name == "waterfall":
+            added.add_argument(
+                "--request", metavar="ID", required=True, help="its id, its global id, or the id of its trace"
+            )
+            continue
         added.add_argument(
             "--most", type=_number, default=MOST_LISTED, metavar="N", help=f"rows of the list; {MOST_LISTED} by default"
         )
-    added.add_argument("--request", metavar="ID", help="show the states and spans of this request")
     return parser
 
 

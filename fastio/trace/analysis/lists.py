@@ -1,4 +1,4 @@
-"""Lists of what ran, requests and commands alike: the slowest, what failed, and when each of them ran."""
+"""Lists of what ran, requests and commands alike: the slowest, what failed, and when each part of a request ran."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,8 +36,6 @@ class Work(NamedTuple):
     #: that were transferred
     bytes: int = 0
     command: bool = False
-    #: whether it is a command that is part of a request
-    inside: bool = False
 
     @property
     def failed(self) -> bool:
@@ -46,9 +44,8 @@ class Work(NamedTuple):
 
 def works(analysis: Analysis) -> list[Work]:
     """All requests and commands, in the order of their beginnings."""
-    inside = {id(span) for request in analysis.requests for span in request.spans}
     found = [_request(each, analysis.causes.get(id(each), "")) for each in analysis.requests]
-    found += [_command(each, id(each) in inside) for each in analysis.commands]
+    found += map(_command, analysis.commands)
     return sorted(found, key=lambda work: (work.start, work.what, work.which))
 
 
@@ -57,11 +54,11 @@ def _request(request: Request, why: str) -> Work:
     return Work(request.kind.name, request.id, where, *times, request.outcome, why, request.bytes)
 
 
-def _command(span: Span, inside: bool) -> Work:
+def _command(span: Span) -> Work:
     outcome = FAILED if commands.failed(span) else UNKNOWN if span.text("outcome") == UNKNOWN else OK
     times = span.start, max(span.finish - span.start, 0)
     what, which, why = commands.program(span), f"span {span.id}", commands.why(span)
-    return Work(what, which, span.process.title, *times, outcome, why, span.number_of("bytes"), True, inside)
+    return Work(what, which, span.process.title, *times, outcome, why, span.number_of("bytes"), True)
 
 
 def slowest(found: Sequence[Work], most: int) -> list[Table]:
@@ -84,18 +81,7 @@ def failures(found: Sequence[Work], most: int) -> list[Table]:
     return [Table(title, ["what", "outcome", "why", "times"], kinds), latest]
 
 
-def waterfall(found: Sequence[Work], most: int) -> list[Table]:
-    """When each ran; a command that is part of a request is in that request's own waterfall."""
-    outer = [work for work in found if not work.inside]
-    if not outer:
-        return [Table("Nothing ran: no requests and no commands", [], [])]
-    title = f"Waterfall of {_counted(outer[:most])}"
-    made = _table(title, outer[:most], ["at ms", "when", "ms", "what", "which", "outcome", "where"])
-    made.notes += [f"and {len(outer) - most} after them: --most shows more"] if len(outer) > most else []
-    return [made]
-
-
-def waterfall_of(request: Request) -> list[Table]:
+def waterfall(request: Request) -> Table:
     """When each state and each span of a request was."""
     found = [Work(f"state: {stay.state}", EMPTY, EMPTY, stay.start, stay.duration, EMPTY, "") for stay in request.stays]
     for span in request.spans:
@@ -113,7 +99,7 @@ def waterfall_of(request: Request) -> list[Table]:
     made = _table(title, found, ["at ms", "when", "ms", "what", "program", "outcome", "values", "where"])
     made.notes.append(f"ended in state {request.state!r}")
     made.notes += [f"unexpected: {each}" for each in request.unexpected]
-    return [made]
+    return made
 
 
 #: Values of a span that the title or another column has.

@@ -244,7 +244,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("command", [
-    ["report"], ["report", "--json"], ["slowest"], ["failed"], ["waterfall"],
+    ["report"], ["report", "--json"], ["slowest"], ["failed"],
     ["waterfall", "--request", "unknown 0 on "], ["waterfall", "--request", "1" * 32],
 ])  # fmt: skip
 def test_a_hostile_trace_is_shown_within_bounds(tmp_path, capsys, command):
