@@ -27,7 +27,7 @@ _UNITS = {
     "g": GIB, "gib": GIB, "gb": 1000**3,
 }  # fmt: skip
 _SIZE = r"\s*(\d+)\s*([a-zA-Z]*)\s*"
-_CODE = r"[\w.]+:[\w.]+@[0-9a-f]{16}(=\S[^=]*)?"
+_CODE = r"[\w.]+:[\w.]+@[0-9a-f]{16}"
 _SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
 #: The profile without the patches that change more than speed.
@@ -152,10 +152,9 @@ def _parse_names(value: Any) -> tuple[str, ...]:
 
 
 def _parse_code(value: Any) -> tuple[str, ...]:
-    """Return the entries of ``accept_code``. Whether fastio has such functions and releases is not looked at."""
+    """Return the entries of ``accept_code``. Whether fastio has such functions is not looked at."""
     entries = _parse_names(value)
-    are_code = all(re.fullmatch(_CODE, each, re.ASCII) for each in entries)
-    if not are_code or len({each.partition("=")[0] for each in entries}) < len(entries):
+    if not all(re.fullmatch(_CODE, each, re.ASCII) for each in entries) or len({*entries}) < len(entries):
         raise ValueError("not code, or the same code twice")
     return entries
 
@@ -261,11 +260,11 @@ class Settings(NamedTuple):
     accept_code: tuple[str, ...] = Setting(
         (),
         "Code that fastio does not know and that this site has read, such as a distribution's fixes. Patches are "
-        "in effect with exactly this code as well, and take it for that of the release; without one, for the newest "
-        "known release that is not newer than the installed one.",
+        "in effect with exactly this code as well, and take it for that of the newest known release that is not newer "
+        "than the installed one.",
         _parse_code,
         "functions that patches rely on, each once, as fastio status prints them, separated by commas, such as "
-        '"eventlet.green.os:write@0123456789abcdef=eventlet 0.39.1"',
+        '"eventlet.green.os:write@0123456789abcdef"',
     )  # type: ignore[assignment]
     run_dir: str | None = _directory(
         "Directory in which each process keeps two files: its status, for fastio status --pid, and its counts, "

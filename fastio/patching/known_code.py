@@ -108,15 +108,12 @@ def recognise(key: str, function: FunctionType) -> Known | None:
     known = table().get(key, {}).get(hashed or "")
     if known is not None:
         return Known(SOURCE, known)
-    for entry in accepted():
-        code, _, release = entry.partition("=")
-        if code == f"{key}@{hashed}":
-            return Known(ACCEPTED, release or _nearest(key), entry)
-    return None
+    entry = f"{key}@{hashed}"
+    return Known(ACCEPTED, _nearest(key), entry) if entry in accepted() else None
 
 
 def accepted() -> tuple[str, ...]:
-    """The entries of ``accept_code`` in force: ``key@hash`` or ``key@hash=release``."""
+    """The entries of ``accept_code`` in force, each ``key@hash``."""
     settings = config.in_force()
     return settings.accept_code if settings is not None and settings.enabled else ()
 

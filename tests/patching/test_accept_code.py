@@ -26,12 +26,9 @@ CODE = f"{KEY}@0123456789abcdef"
         (KEY, "functions that patches rely on, each once"),
         (f"{KEY}@0123", "functions that patches rely on, each once"),
         (f"{CODE}0", "functions that patches rely on, each once"),
-        (f"{CODE}=", "functions that patches rely on, each once"),
-        (f"{CODE}=a=b", "functions that patches rely on, each once"),
-        ([CODE, f"{CODE}=eventlet 0.41.3"], "functions that patches rely on, each once"),
+        (f"{CODE}=eventlet 0.41.3", "functions that patches rely on, each once"),
+        ([CODE, CODE], "functions that patches rely on, each once"),
         ("os:write@0123456789abcdef", "functions that patches replace"),
-        (f"{CODE}=eventlet 9.9", f"known releases of {KEY}: eventlet "),
-        (f"{CODE}=glance 30.0.0", f"known releases of {KEY}: eventlet "),
     ],
 )
 def test_a_bad_value_is_refused_and_nothing_is_patched(value: Any, allowed: str) -> None:
@@ -101,12 +98,10 @@ def test_the_code_of_a_distribution(tmp_path: pathlib.Path, run_python: Callable
     assert (outcome, found) == ("changed upstream code", "write has unknown code")
     code = re.search(rf" accept_code=({re.escape(KEY)}@[0-9a-f]{{16}})$", advice)[1]  # type: ignore[index]
     release = known_code.releases(KEY)["eventlet"][-1]
-    as_newest = f"{code}=eventlet {release}"
     known = ["applied", f"code like eventlet {release}, by accept_code", "accept_code", ""]
     unknown = [outcome, found, "", advice]
     # It counts from the call that names it to the first that does not.
-    assert run("", as_newest, "", as_newest, code)[:4] == [unknown, known, unknown, known]
-    assert run(code)[0][::2] == ["applied", "accept_code"]
+    assert run("", code, "", code) == [unknown, known, unknown, known]
     # Any other code is not accepted.
     change(tmp_path, "except (hubs.IOClosed, ConnectionError):", "except (hubs.IOClosed, Exception):")
-    assert run(as_newest)[0][:2] == unknown[:2]
+    assert run(code)[0][:2] == unknown[:2]
