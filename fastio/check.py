@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import config, launcher, tables, terminal, uwsgi
+from fastio import config, launcher, servers, tables, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patches.glance import _uwsgi
@@ -96,7 +96,7 @@ def look(
     :param directories: the same of directories of them
     :raises CheckError: if the interpreter or the configuration cannot be used
     """
-    served = uwsgi.read(program, os.environ) if uwsgi.is_uwsgi(program) else None
+    served = servers.read(program, os.environ) if servers.is_uwsgi(program) else None
     interpreter = [python] if python else [served.python] if served else _interpreter(program)
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config-file", action="append", default=[])

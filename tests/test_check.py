@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastio import check as command
-from fastio import uwsgi
+from fastio import servers
 from fastio.patching import registry
 
 ROOT = Path(__file__).parents[1]
@@ -161,13 +161,13 @@ def test_what_uwsgi_is_told(bare: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_the_python_in_uwsgi(tmp_path: Path, program: str, told: str, python: str) -> None:
     (tmp_path / "x.ini").write_text(f"[uwsgi]\n{told}\n")
-    found = uwsgi.read([program, str(tmp_path / "x.ini")], {}).python
+    found = servers.read([program, str(tmp_path / "x.ini")], {}).python
     assert found == (python if os.path.isabs(python) else shutil.which(python) or python)
 
 
 def test_the_example_of_the_page_imports_fastio() -> None:
     example = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
-    assert uwsgi.read(["uwsgi", "--ini", str(example)], {}).imports_fastio
+    assert servers.read(["uwsgi", "--ini", str(example)], {}).imports_fastio
 
 
 def test_the_profile_is_seen(bare: Path) -> None:

@@ -25,7 +25,7 @@ from benchmarks.backends.glance import SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
-from fastio.uwsgi import read as read_uwsgi
+from fastio.servers import read as read_uwsgi
 from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
