@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import config, launcher, servers, tables, terminal
+from fastio import advice, config, launcher, servers, tables, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patches.glance import _uwsgi
@@ -24,6 +24,10 @@ from fastio.report import Outcome
 
 #: Seconds that the interpreter may take to import everything.
 LIMIT = 120
+#: Lines that are printed unless all are asked for, and how many of them each part may have.
+LINES, PART = 25, 6
+#: The libraries whose versions are printed then.
+_SHOWN = ("fastio", "CPython", "eventlet", "glance", "glance_store")
 
 #: What the interpreter runs. Where fastio is not installed, it has this one, and nothing else of its directory.
 _PROBE = """\
@@ -61,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser().parse_args(arguments)
     program = given.program[1:] if given.program[:1] == ["--"] else given.program
     found = look(program, given.python, given.config_file, given.config_dir)
-    print(json.dumps(found, indent=2) if given.json else as_text(found, terminal.width()))
+    print(json.dumps(found, indent=2) if given.json else as_text(found, terminal.width(), given.all))
     return 1 if found["left_alone"] else 0
 
 
@@ -78,6 +82,7 @@ def parser() -> Parser:
     parser.add_argument("--config-file", metavar="PATH", action="append", default=[], help="as the service has it")
     parser.add_argument("--config-dir", metavar="PATH", action="append", default=[], help="as the service has it")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("--all", action="store_true", help="print more than the 25 lines of what matters most")
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
@@ -96,7 +101,7 @@ def look(
     :param directories: the same of directories of them
     :raises CheckError: if the interpreter or the configuration cannot be used
     """
-    served = servers.read(program, os.environ) if servers.is_uwsgi(program) else None
+    served = servers.read(program, os.environ)
     interpreter = [python] if python else [served.python] if served else _interpreter(program)
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config-file", action="append", default=[])
@@ -115,11 +120,13 @@ def look(
     for path in (*paths["files"], *paths["directories"]):
         if not os.path.exists(path):
             raise CheckError(f"there is no file or directory {path!r}")
-    asked = {**paths, "service": service if "-" in service else "", "options": served.options if served else None}
+    options = served.options if served and served.server == "uWSGI" else None
+    asked = {**paths, "service": service if "-" in service else "", "options": options}
     probed = _ask(interpreter, asked, environ)
     # The values of its variables may be secrets.
     shown = {**served._asdict(), "environ": sorted(served.environ)} if served else None
-    return {"service": service, "interpreter": interpreter[0], "uwsgi": shown, **probed}
+    change = [each._asdict() for each in advice.advise(shown, probed.pop("set", {}))]
+    return {"service": service, "interpreter": interpreter[0], "server": shown, "change": change, **probed}
 
 
 def _name(program: Sequence[str]) -> str:
@@ -139,8 +146,9 @@ def _interpreter(program: Sequence[str]) -> list[str]:
 
 
 def _served(module: str) -> str:
-    """The service of which uWSGI loads this module or file."""
-    return "glance-api" if os.path.basename(module).startswith(("glance.", "glance-wsgi")) else module.partition(":")[0]
+    """The service of which a server loads this module or file."""
+    names = ("glance.", "glance-wsgi", "glance-api")
+    return "glance-api" if os.path.basename(module).startswith(names) else module.partition(":")[0]
 
 
 def _of_glance(service: str, environ: Mapping[str, str]) -> list[str]:
@@ -181,7 +189,7 @@ def probe(
     notes: list[str] = []
     config.only_reporting = True
     try:
-        conf, stores = configuration(files, directories, service)
+        conf, stores, given = configuration(files, directories, service)
         # All settings are checked, and no trace is written.
         settings = config.resolve({}, options=fastio._options(conf))
         fastio.patch(conf=conf, trace=None)
@@ -194,6 +202,7 @@ def probe(
     return {
         "files": [] if conf is None else config.files_of(conf),
         "stores": stores,
+        "set": given,
         "left_alone": sorted({entry.name for entry in report.problems()}),
         "changes": {patch.name: patch.changes for patch in registry.patches() if patch.changes},
         "notes": notes,
@@ -201,15 +210,17 @@ def probe(
     }
 
 
-def configuration(files: Sequence[str], directories: Sequence[str], service: str) -> tuple[Any, list[str]]:
-    """The service's configuration, and the drivers of its stores; None without oslo.config.
+def configuration(
+    files: Sequence[str], directories: Sequence[str], service: str
+) -> tuple[Any, list[str], dict[str, str]]:
+    """The service's configuration, the drivers of its stores, and what those set; None without oslo.config.
 
     :raises CheckError: if the files cannot be read
     """
     try:
         from oslo_config import cfg
     except ModuleNotFoundError:
-        return None, []
+        return None, [], {}
     conf = cfg.ConfigOpts()
     conf.register_opts([cfg.DictOpt("enabled_backends")])
     conf.register_opts([cfg.ListOpt("stores", default=["file", "http"]), cfg.StrOpt("default_store")], "glance_store")
@@ -219,37 +230,85 @@ def configuration(files: Sequence[str], directories: Sequence[str], service: str
     except cfg.Error as error:
         raise CheckError(f"the configuration cannot be read: {error}") from None
     if not conf.config_file and not conf.config_dir:
-        return conf, []
+        return conf, [], {}
     named = list((conf.enabled_backends or {}).values()) or [*conf.glance_store.stores, conf.glance_store.default_store]
-    return conf, sorted({_DRIVERS.get(name, name) for name in named if name})
+    given = {}
+    for group in conf.enabled_backends or ["glance_store"]:
+        for name in ("filesystem_store_chunk_size", "rbd_store_chunk_size"):
+            conf.register_opts([cfg.StrOpt(name)], group)
+            if conf[group][name]:
+                given[f"[{group}] {name}"] = conf[group][name]
+    return conf, sorted({_DRIVERS.get(name, name) for name in named if name}), given
 
 
-def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
-    """What :func:`look` returns, for people.
+def as_text(found: Mapping[str, Any], width: int | None = None, everything: bool = False) -> str:
+    """What :func:`look` returns, for people: what matters most, in so many lines of 80 columns, or everything.
 
     :param width: in columns; None: as wide as it needs
     """
-    report, changes, alone = found["report"], found["changes"], found["left_alone"]
-    in_effect = dict.fromkeys(entry["name"] for entry in report["patches"] if entry["outcome"] == Outcome.APPLIED)
-    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version != "absent")
-    lines = [f"{found['service'] or 'A program'} with {found['interpreter']}: {versions}"]
-    if not found["installed"]:
-        lines += [f"fastio is not installed for {found['interpreter']}; this is what it would do there."]
-    if served := found["uwsgi"]:
-        lines += [f"uWSGI loads {served['module'] or 'nothing'}, as {', '.join(served['files']) or 'its options'} say."]
-        if not served["imports_fastio"]:
-            lines += ["It does not import fastio.auto: add that, or start it by fastio run -- uwsgi."]
-    lines += [f"Configuration: {', '.join(found['files']) or 'none'}. Stores: {', '.join(found['stores']) or 'none'}."]
-    given = {name: each for name, each in report["settings"].items() if each["source"] != "default"}
-    lines += [f"{name} = {each['value']} (from {each['source']})" for name, each in given.items()]
-    lines += ["", f"{len(in_effect)} patches would be in effect, and {len(alone)} left alone."]
-    lines += [
-        f"  left alone: {each['name']} ({each['target']}): {each['outcome']}, {each['found']}. {each['advice']}"
-        for each in report["patches"]
-        if each["name"] in alone and each["outcome"] != Outcome.APPLIED and each["advice"]
+    report, changes = found["report"], found["changes"]
+    in_effect = list(dict.fromkeys(each["name"] for each in report["patches"] if each["outcome"] == Outcome.APPLIED))
+    shown = in_effect if everything else _by_library(in_effect, found["stores"])
+    parts = [
+        _about(found, everything),
+        [f"{len(in_effect)} patches would be in effect: {', '.join(shown) or 'none'}."],
+        [f"{len(found['left_alone'])} patches would be left alone.", *_left_alone(found, everything)],
     ]
-    lines += [f"  note: {note}" for note in (*found["notes"], *report["notes"])]
-    lines += ["", "In effect: " + (", ".join(in_effect) or "nothing") + "."]
-    if marked := [f"  {name}: {changes[name]}" for name in in_effect if name in changes]:
-        lines += ["", "These change more than speed (FASTIO_PROFILE=safe leaves them out):", *marked]
-    return "\n".join(piece for line in lines for piece in tables.wrap(line, width, "    "))
+    if everything:
+        given = {name: each for name, each in report["settings"].items() if each["source"] != "default"}
+        parts.append([f"{name} = {each['value']} (from {each['source']})" for name, each in given.items()])
+        marked = [f"  {name}: {changes[name]}" for name in in_effect if name in changes]
+        parts.append(["These change more than speed (FASTIO_PROFILE=safe leaves them out):", *marked] if marked else [])
+    change = [f"  {advice.Advice(**each)}" for each in found["change"]]
+    parts.append(["What to change, by gain:", *change] if change else [])
+    lines: list[str] = []
+    for part in filter(None, parts):
+        room = None if everything else LINES - len(lines) - 2 if part is parts[-1] else PART
+        lines += [*([""] if lines else []), *_cut([tables.wrap(each, width, "    ") for each in part], room)]
+    return "\n".join(lines if everything else [*lines, "--all shows more."])
+
+
+def _about(found: Mapping[str, Any], everything: bool) -> list[str]:
+    """The service, and what it reads."""
+    versions = [(name, version) for name, version in found["report"]["versions"].items() if version != "absent"]
+    shown = (f"{name} {version}" for name, version in versions if everything or name in _SHOWN)
+    lines = [f"{found['service'] or 'A program'} with {found['interpreter']}: {', '.join(shown)}"]
+    if not found["installed"]:
+        lines.append(f"fastio is not installed for {found['interpreter']}; this is what it would do there.")
+    if served := found["server"]:
+        files = ", ".join(served["files"]) or "its options"
+        lines.append(f"{served['server']} loads {served['module'] or 'nothing'}, as {files} say.")
+    stores = ", ".join(found["stores"]) or "none"
+    return [*lines, f"Configuration: {', '.join(found['files']) or 'none'}. Stores: {stores}."]
+
+
+def _by_library(names: Sequence[str], stores: Sequence[str]) -> list[str]:
+    """The patches of glance and of its stores, and how many there are of each other library."""
+    others = [each for each in config.STORES if stores and each not in stores]
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if not any(store in name for store in others):
+            found.setdefault(registry.listed()[name].library, []).append(name)
+    own = [each for library in ("glance", "glance_store") for each in found.pop(library, [])]
+    return [*own, *(f"{len(of)} of {library}" for library, of in found.items())]
+
+
+def _left_alone(found: Mapping[str, Any], everything: bool) -> list[str]:
+    """A line for each patch that would be left alone, or for each of its targets; then what the report notes."""
+    lines = {}
+    for each in found["report"]["patches"]:
+        if each["name"] in found["left_alone"] and each["outcome"] != Outcome.APPLIED and each["advice"]:
+            line = f"  {each['name']} ({each['target']}): {each['outcome']}, {each['found']}"
+            lines.setdefault((each["name"], everything and each["target"]), f"{line}. {each['advice']}")
+    return [*lines.values(), *(f"  note: {note}" for note in (*found["notes"], *found["report"]["notes"]))]
+
+
+def _cut(items: Sequence[list[str]], room: int | None) -> list[str]:
+    """The lines of as many items as fit into the room, and how many do not."""
+    lines: list[str] = []
+    for index, item in enumerate(items):
+        last = index == len(items) - 1
+        if room is not None and index and len(lines) + len(item) + (not last) > room:
+            return [*lines, f"  and {len(items) - index} more"]
+        lines += item
+    return lines

@@ -1,8 +1,9 @@
-"""The options of uWSGI: which Python it has in it, what that is to load, with which variables and arguments.
+"""Command lines of uWSGI, gunicorn and Apache: which Python they have, what that is to load, with which options.
 
-Options mean the same in an ini file and on the command line. What is read is what ``fastio check`` needs to know.
+``fastio check`` needs to know. Files are read as text: none of them is run.
 """
 
+import argparse
 import os
 import re
 import shlex
@@ -18,24 +19,35 @@ _SAME = {
     "plugins": "plugin", "python-path": "pythonpath", "pp": "pythonpath",
     "wsgi": "module", "w": "module", "wsgi-file": "file",
     "shared-import": "import", "pyimport": "import", "py-import": "import", "spyimport": "import",
-    "pyshared-import": "import", "py-shared-import": "import",
+    "pyshared-import": "import", "py-shared-import": "import", "workers": "processes",
 }  # fmt: skip
-#: Options whose values decide what can be in effect; so do those of routes.
-_DECIDING = re.compile(r"(enable-threads|plugin|route.*)$")
+#: Options whose values decide what can be in effect, or what should be changed. Others may have secret ones.
+_DECIDING = re.compile(
+    r"(enable-threads|plugin|route.*|processes|threads|http|http-buffer-size|chunked-input-limit|socket-timeout)$"
+)
 #: How uWSGI, and distributions' builds of it with one Python, are called.
 _NAME = re.compile(r"uwsgi(-core|_python\d+)?$")
 #: ``%d``, ``%(option)`` and ``$(VARIABLE)`` in a value.
 _PLACEHOLDER = re.compile(r"%\(([\w-]+)\)|\$\((\w+)\)|%([dpsn%])")
 
 
-class UwsgiError(FastioError):
-    """A file for uWSGI that cannot be read. The message says why."""
+#: In gunicorn's configuration, in the file of a virtual host, and in programs.
+_WORKERS = re.compile(r"^(workers|threads)\s*=\s*(\d+)", re.MULTILINE)
+_DAEMON = re.compile(r"^\s*WSGIDaemonProcess\s+\S+(.*)", re.MULTILINE)
+_SCRIPT = re.compile(r"^\s*WSGIScriptAlias\s+\S+\s+[\"']?([^\s\"']+)", re.MULTILINE)
+_FASTIO = re.compile(r"^\s*(import fastio\.auto\b|fastio\.patch\()", re.MULTILINE)
 
 
-class Uwsgi(NamedTuple):
-    """What the options of uWSGI say."""
+class ServerError(FastioError):
+    """A file for a server that cannot be read. The message says why."""
 
-    #: the ini files that were read
+
+class Served(NamedTuple):
+    """What the options of a server say."""
+
+    #: ``uWSGI``, ``gunicorn`` or ``mod_wsgi``
+    server: str
+    #: its files that were read
     files: list[str]
     #: the Python that is most like the one in it
     python: str
@@ -53,22 +65,68 @@ class Uwsgi(NamedTuple):
     options: dict[str, list[str]]
 
 
-def is_uwsgi(program: Sequence[str]) -> bool:
-    return bool(program) and _NAME.match(os.path.basename(program[0])) is not None
+def read(program: Sequence[str], environ: Mapping[str, str]) -> Served | None:
+    """What a command line tells a server, and the files that it names; None if the program is none of these servers.
 
-
-def read(program: Sequence[str], environ: Mapping[str, str]) -> Uwsgi:
-    """What a command line tells uWSGI, and the ini files that it names.
-
-    :param environ: that uWSGI is started with
-    :raises UwsgiError: if such a file cannot be read
+    :param environ: that it is started with
+    :raises ServerError: if such a file cannot be read
     """
+    name = os.path.basename(program[0]) if program else ""
+    if _NAME.match(name):
+        return _uwsgi(program, environ)
+    if name == "gunicorn":
+        return _gunicorn(program)
+    return _apache(program) if name in ("apache2", "httpd") else None
+
+
+def _gunicorn(program: Sequence[str]) -> Served:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for names in (["-c", "--config"], ["-w", "--workers"], ["--threads"]):
+        parser.add_argument(*names)
+    given, others = parser.parse_known_args(program[1:])
+    path = os.path.abspath((given.config or "gunicorn.conf.py").removeprefix("file:"))
+    text = _text(path, "gunicorn") if given.config or os.path.exists(path) else ""
+    told = {**dict(_WORKERS.findall(text)), **{name: value for name, value in vars(given).items() if value}}
+    words = launcher.interpreter(launcher.find(program[0])) or [launcher.which("python3") or "python3"]
+    options = {"processes": [told.get("workers", "1")], "threads": [told.get("threads", "1")]}
+    module = [each for each in ["", *others] if not each.startswith("-")][-1]
+    return Served("gunicorn", [path] * bool(text), words[0], module, {}, [], [], bool(_FASTIO.search(text)), options)
+
+
+def _apache(program: Sequence[str]) -> Served:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-f")
+    path = parser.parse_known_args(program[1:])[0].f
+    if not path:
+        raise ServerError(f"{program[0]}: name the file of the service's virtual host: {program[0]} -f FILE")
+    text = _text(path := os.path.abspath(path), "Apache").replace("\\\n", " ")
+    daemon, script = _DAEMON.search(text), _SCRIPT.search(text)
+    told = dict(re.findall(r"""([\w-]+)=["']?([^\s"']*)""", daemon[1] if daemon else ""))
+    module = script[1] if script else ""
+    files = [path, *filter(os.path.isfile, [module])]
+    python = os.path.join(told["python-home"], "bin", "python") if "python-home" in told else launcher.which("python3")
+    paths = [each for each in told.get("python-path", "").split(":") if each]
+    loaded = _text(files[-1], "Apache")
+    options = {"processes": [told.get("processes", "1")], "threads": [told.get("threads", "15")]}
+    return Served("mod_wsgi", files, python or "python3", module, {}, paths, [], bool(_FASTIO.search(loaded)), options)
+
+
+def _text(path: str, server: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        raise ServerError(f"{server}'s file {path!r} cannot be read: {error.strerror}") from None
+
+
+def _uwsgi(program: Sequence[str], environ: Mapping[str, str]) -> Served:
     files: list[str] = []
     told: dict[str, list[str]] = {}
     for name, value in _options(program[1:], environ, files):
         told.setdefault(_SAME.get(name, name), []).append(value)
     variables = dict(each.partition("=")[::2] for each in told.get("env", []))
-    return Uwsgi(
+    return Served(
+        server="uWSGI",
         files=files,
         python=_python(program[0], told),
         module=[*told.get("file", []), *told.get("module", []), ""][0],
@@ -106,14 +164,9 @@ def _of_file(path: str, environ: Mapping[str, str], files: list[str]) -> Iterato
     if path in files:
         return
     files.append(path)
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise UwsgiError(f"uWSGI's file {path!r} cannot be read: {error.strerror}") from None
     section = ""
     known: dict[str, str] = {}
-    for line in map(str.strip, lines):
+    for line in map(str.strip, _text(path, "uWSGI").splitlines()):
         if line.startswith("["):
             section = line.strip("[]")
         elif line and line[0] not in ";#" and section == (wanted or "uwsgi"):

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from fastio import advice, servers
 from fastio import check as command
-from fastio import servers
 from fastio.patching import registry
 
 ROOT = Path(__file__).parents[1]
@@ -83,23 +83,25 @@ def test_a_service_with_its_configuration(service: Path, conf: Path, tmp_path: P
     assert {entry["name"] for entry in found["report"]["patches"]} == {patch.name for patch in registry.patches()}
     assert [entry["outcome"] for entry in found["report"]["patches"] if entry["name"] == "communicate"] == ["applied"]
     assert found["changes"] == {patch.name: patch.changes for patch in registry.patches() if patch.changes}
-    assert "\nIn effect: " in command.as_text(found)
+    assert " patches would be in effect: " in command.as_text(found)
     assert not (tmp_path / "started").exists()
 
 
 @needs_oslo_config
 @pytest.mark.parametrize(
-    ("text", "stores"),
+    ("text", "stores", "given"),
     [
-        ("[DEFAULT]\nenabled_backends = a:file, b:rbd, c:file\n", ["filesystem", "rbd"]),
-        ("[glance_store]\nstores = http, swift\ndefault_store = file\n", ["filesystem", "http", "swift"]),
-        ("[glance_store]\nstores = s3, vsphere, cinder\n", ["cinder", "s3", "vmware"]),
-        ("[fastio]\nprofile = safe\n", ["filesystem", "http"]),
+        ("[DEFAULT]\nenabled_backends = a:file, b:rbd, c:file\n[b]\nrbd_store_chunk_size = 16\n",
+         ["filesystem", "rbd"], {"[b] rbd_store_chunk_size": "16"}),
+        ("[glance_store]\nstores = http, swift\ndefault_store = file\nfilesystem_store_chunk_size = 64\n",
+         ["filesystem", "http", "swift"], {"[glance_store] filesystem_store_chunk_size": "64"}),
+        ("[glance_store]\nstores = s3, vsphere, cinder\n", ["cinder", "s3", "vmware"], {}),
+        ("[fastio]\nprofile = safe\n", ["filesystem", "http"], {}),
     ],
 )  # fmt: skip
-def test_the_stores_of_a_configuration(conf: Path, text: str, stores: list[str]) -> None:
+def test_the_stores_of_a_configuration(conf: Path, text: str, stores: list[str], given: dict[str, str]) -> None:
     conf.write_text(text)
-    assert command.configuration([str(conf)], [], "")[1] == stores
+    assert command.configuration([str(conf)], [], "")[1:] == (stores, given)
 
 
 INI = """\
@@ -135,16 +137,17 @@ def test_what_uwsgi_is_told(bare: Path, tmp_path: Path) -> None:
     assert found["interpreter"] == os.path.join(sys.prefix, "bin", "python")
     assert found["service"] == "glance-api"
     assert (tmp_path / "asked").exists()
-    assert found["uwsgi"]["files"] == [str(tmp_path / "uwsgi.ini"), str(tmp_path / "more.ini")]
-    assert found["uwsgi"]["module"] == "glance.wsgi.api:application"
+    assert found["server"]["files"] == [str(tmp_path / "uwsgi.ini"), str(tmp_path / "more.ini")]
+    assert found["server"]["module"] == "glance.wsgi.api:application"
+    assert "import" not in {each["option"] for each in found["change"]}
     chunk_size = found["report"]["settings"]["chunk_size"]
     assert chunk_size == {"value": 2 << 20, "source": "environment FASTIO_CHUNK_SIZE"}
     text = command.as_text(found)
     assert f"uWSGI loads glance.wsgi.api:application, as {tmp_path / 'uwsgi.ini'}, " in text
-    assert "fastio run -- uwsgi" not in text
     # Of the command line it means the same.
     text = check("--", "uwsgi", "-H", bare.parents[1], "--module=glance.wsgi.api", path="")
-    assert "uWSGI loads glance.wsgi.api, as its options say." in text and "fastio run -- uwsgi" in text
+    assert "uWSGI loads glance.wsgi.api, as its options say." in text
+    assert "import: not there -> fastio.auto, or start it by fastio run: without it, no patch is in effect" in text
     assert text.startswith(f"glance-api with {bare}: ")
     if importlib.util.find_spec("oslo_config") is not None:
         assert (found["files"], found["stores"]) == (
@@ -161,17 +164,134 @@ def test_what_uwsgi_is_told(bare: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_the_python_in_uwsgi(tmp_path: Path, program: str, told: str, python: str) -> None:
     (tmp_path / "x.ini").write_text(f"[uwsgi]\n{told}\n")
-    found = servers.read([program, str(tmp_path / "x.ini")], {}).python
+    found = read(program, str(tmp_path / "x.ini")).python
     assert found == (python if os.path.isabs(python) else shutil.which(python) or python)
 
 
 def test_the_example_of_the_page_imports_fastio() -> None:
     example = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
-    assert servers.read(["uwsgi", "--ini", str(example)], {}).imports_fastio
+    assert read("uwsgi", "--ini", str(example)).imports_fastio
+
+
+def read(*program: str) -> servers.Served:
+    found = servers.read(program, {})
+    assert found is not None
+    return found
+
+
+#: Options of deployments, and what to change in each.
+DEPLOYMENTS = {
+    "glance": ("http-socket=:1 processes=4 enable-threads=true socket-timeout=10",
+               ["threads", "chunked-input-limit", "socket-timeout", "need-app"]),
+    "DevStack": ("http-socket=:1 processes=2 enable-threads=true socket-timeout=10 need-app=true",
+                 ["threads", "chunked-input-limit", "socket-timeout"]),
+    "kolla-ansible": ("http=:1 processes=5 enable-threads=true socket-timeout=30 chunked-input-limit=67108864",
+                      ["threads", "http", "need-app"]),
+    "kolla-ansible, TLS": ("https=:1,/cert,/key processes=5 enable-threads=true chunked-input-limit=67108864",
+                           ["threads", "http-buffer-size", "socket-timeout", "need-app"]),
+    "openstack-ansible, TLS": ("https-socket=:1,/cert,/key processes=16 enable-threads=true",
+                               ["https-socket", "threads", "chunked-input-limit", "socket-timeout", "need-app"]),
+    "openstack-helm": ("http-socket=:1 processes=1 route-user-agent=^kube-probe.*",
+                       ["enable-threads", "threads", "chunked-input-limit", "socket-timeout", "need-app"]),
+    "Debian": ("http-socket=:1 processes=8 enable-threads=true chunked-input-limit=1073741824",
+               ["threads", "socket-timeout", "need-app"]),
+    "puppet-glance": ("http-socket=:1 processes=8 threads=32 chunked-input-limit=1073741824",
+                      ["socket-timeout", "need-app"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_what_to_change(deployment: str) -> None:
+    options, expected = DEPLOYMENTS[deployment]
+    served = read("uwsgi", *(f"--{each}" for each in options.split()))
+    found = list(advice.advise(served._asdict(), {}))
+    assert [each.option for each in found] == ["import", *expected]
+    assert not any("/key" in str(each) for each in found)
+
+
+def test_what_to_change_in_stores() -> None:
+    given = {
+        "[a] filesystem_store_chunk_size": "65536", "[b] filesystem_store_chunk_size": "4194304",
+        "[c] rbd_store_chunk_size": "16", "[d] rbd_store_chunk_size": "8",
+    }  # fmt: skip
+    found = [str(each) for each in advice.advise(None, given)]
+    assert [each.partition(": ")[0] for each in found] == [
+        "[a] filesystem_store_chunk_size", "[c] rbd_store_chunk_size"
+    ]  # fmt: skip
+    assert "a process gives 2 slow downloads away, not 5" in found[1]
+
+
+def test_gunicorn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its configuration is a program, which is not run."""
+    gunicorn = tmp_path / "gunicorn"
+    gunicorn.write_text(f"#!{sys.executable}\n")
+    gunicorn.chmod(0o755)
+    config = tmp_path / "gunicorn.conf.py"
+    config.write_text(f"import fastio.auto\nworkers = 2\nopen({str(tmp_path / 'run')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    for arguments, threads in (([], "1"), (["--threads", "24", "-c", str(config)], "24")):
+        served = read(str(gunicorn), *arguments, "--bind", ":1", "glance.wsgi.api:application")
+        assert (served.python, served.files) == (sys.executable, [str(config)])
+        assert (served.module, served.imports_fastio) == ("glance.wsgi.api:application", True)
+        assert served.options == {"processes": ["2"], "threads": [threads]}
+        changes = [(each.option, each.value) for each in advice.advise(served._asdict(), {})]
+        assert changes == ([("threads", "14")] if threads == "1" else [])
+    config.unlink()
+    assert not read(str(gunicorn), "a:b").imports_fastio
+
+
+def test_mod_wsgi(tmp_path: Path) -> None:
+    examples = ROOT / "doc" / "source" / "examples"
+    site = tmp_path / "glance.conf"
+    script = str(examples / "glance-api.wsgi")
+    site.write_text((examples / "apache.conf").read_text().replace("/etc/glance/glance-api.wsgi", script))
+    served = read("apache2", "-f", str(site))
+    assert (served.files, served.module, served.imports_fastio) == ([str(site), script], script, True)
+    assert served.options == {"processes": ["4"], "threads": ["15"]}
+    site.write_text(f"WSGIDaemonProcess g python-home={sys.prefix} \\\n python-path=/a:/b\nWSGIScriptAlias / '/b'\n")
+    served = read("httpd", "-f", str(site))
+    assert served.python == os.path.join(sys.prefix, "bin", "python")
+    assert (served.paths, served.module, served.imports_fastio) == (["/a", "/b"], "/b", False)
+    with pytest.raises(servers.ServerError, match="name the file of the service's virtual host"):
+        read("httpd")
+
+
+def test_the_figures_are_those_of_the_results() -> None:
+    runs = json.loads((ROOT / "doc" / "source" / "results" / "glance.json").read_text())["runs"]
+
+    def row(run: str, case: str, name: str) -> Any:
+        (found,) = (each for each in runs[run]["cases"] if each["name"] == case)
+        _, _, values, ratios, *_ = found["rows"][name]
+        return dict(zip(runs[run]["keys"], values, strict=False)), ratios
+
+    shipped = "glance-33-shipped-4"
+    slow = [row("slow_clients", shipped, name)[0]["p99_ms"] for name in ("fastio", "stock")]
+    assert f"take {slow[0]:.1f} ms, not {slow[1]:,.0f}" in advice._SLOW[0]
+    uploads = [
+        row(*each, "fastio, 5 + requests")[0]["p99_ms"]
+        for each in (("glance", "glance-33-upload"), ("glance_shipped", "glance-33-shipped-upload"))
+    ]
+    assert f"take {uploads[0]:.0f} ms with 28" in advice._UPLOADS[0]
+    assert f"not {uploads[1]:,.0f} as" in advice._UPLOADS[0]
+    ratio = row("glance_shipped", "glance-33-shipped-download", "fastio")[1][""]["stock"][0]
+    assert f"{ratio:.2f} times" in advice._CHUNKS[0]
+
+
+def test_what_matters_most_takes_25_lines(tmp_path: Path) -> None:
+    (tmp_path / "x.ini").write_text("[uwsgi]\nmodule = glance.wsgi.api\n" + "https-socket = :1\nroute-run = x:\n")
+    found = answered("--python", sys.executable, "--", "uwsgi", "--ini", tmp_path / "x.ini")
+    found["change"] += found["change"]
+    found["notes"] = ["a long note " * 9] * 9
+    lines = command.as_text(found, 80).splitlines()
+    assert len(lines) <= 25 and max(map(len, lines)) <= 80
+    assert [line.strip() for line in lines if line.startswith("  and ")] == ["and 7 more", "and 10 more"]
+    assert lines[-1] == "--all shows more."
+    everything = command.as_text(found, 80, True)
+    assert everything.count("a long note") == 81 and len(found["change"]) == everything.count(" -> ")
 
 
 def test_the_profile_is_seen(bare: Path) -> None:
-    text = check("--python", bare, path="", FASTIO_PROFILE="safe")
+    text = check("--all", "--python", bare, path="", FASTIO_PROFILE="safe")
     assert "profile = safe (from environment FASTIO_PROFILE)" in text
     assert "change more than speed" not in text
     assert "fix_" not in text
@@ -179,7 +299,7 @@ def test_the_profile_is_seen(bare: Path) -> None:
     for entry in found["report"]["patches"]:
         if entry["name"] == "fix_wait_poll":
             entry["outcome"] = "applied"
-    assert "\n  fix_wait_poll: " in command.as_text(found)
+    assert "\n  fix_wait_poll: " in command.as_text(found, everything=True)
 
 
 def test_an_interpreter_without_fastio(bare: Path) -> None:
@@ -204,7 +324,7 @@ def test_what_would_be_left_alone_is_told(bare: Path) -> None:
         text = check("--python", bare, status=1, path="")
     finally:
         with_startup.unlink()
-    assert "left alone: communicate (subprocess:Popen._communicate): changed upstream code" in text
+    assert "left alone.\n  communicate (subprocess:Popen._communicate): changed upstream code" in text
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from benchmarks.backends.glance import SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
-from fastio.servers import read as read_uwsgi
+from fastio.servers import read
 from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
@@ -401,7 +401,9 @@ def test_which_servers_would_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """What ``fastio check`` tells of uWSGI's file, while no uWSGI runs."""
     example = (ROOT / "doc" / "source" / "examples" / "uwsgi.ini").read_text()
     (tmp_path / "uwsgi.ini").write_text(f"{example}\n{lines}\n")
-    monkeypatch.setattr(_uwsgi, "asked_about", read_uwsgi(["uwsgi", str(tmp_path / "uwsgi.ini")], {}).options)
+    served = read(["uwsgi", str(tmp_path / "uwsgi.ini")], {})
+    assert served is not None
+    monkeypatch.setattr(_uwsgi, "asked_about", served.options)
     _uwsgi._why_not.cache_clear()
     assert why_not in _uwsgi.why_not() and bool(why_not) == bool(_uwsgi.why_not())
     _uwsgi._why_not.cache_clear()
