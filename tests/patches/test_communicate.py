@@ -72,6 +72,15 @@ def test_a_pipe_that_the_caller_closed(sp: ModuleType, which: str) -> None:
     as_upstream(go, counts={"exchanges": 1})
 
 
+def test_a_second_call_after_one_that_failed_at_the_flush(sp: ModuleType) -> None:
+    def go() -> Any:
+        popen = sp.Popen(command("exit:3"), stdin=sp.PIPE)
+        popen.stdin.close()
+        return outcome(lambda: popen.communicate(timeout=NEVER)), outcome(popen.communicate), popen.wait()
+
+    as_upstream(go, counts={})
+
+
 def full(buffering: int) -> Any:
     """A file that takes nothing: a write to it fails with ENOSPC."""
     return open("/dev/full", "wb", buffering)

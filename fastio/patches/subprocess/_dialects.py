@@ -25,7 +25,8 @@ class Communication:
         self.files: dict[int, Any] = {}
         self.outputs: list[Drain] = []
         #: what was read, by stream; a call that another one overtakes returns this
-        self.found: dict[Any, list[bytes]] = popen._fileobj2output
+        #: Without outputs it is not needed, and is missing where the first call failed at the flush.
+        self.found: dict[Any, list[bytes]] = getattr(popen, "_fileobj2output", {})
         self.feed: Feed | None = None
         #: another call for the same Popen has begun, in a signal handler, thread or greenlet: what is read is passed on
         #: at once, so that both see it in the order of the reads
