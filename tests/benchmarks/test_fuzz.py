@@ -216,6 +216,13 @@ BROKEN, ANOTHER_BROKEN = ({"error": "BrokenPipeError", "closed": closed} for clo
 SMALL, LARGE = ({"report.0": [f"capacity {size}"]} for size in (65536, 1 << 20))
 
 
+CLOSED_BEFORE = {"op": "read", "error": "OSError", "args": "9, 'Bad file descriptor'"}
+
+
+def turns(*lines: dict[str, Any]) -> dict[str, Any]:
+    return outcome({"value": {"turns": [[line] for line in lines]}})
+
+
 def refused(by: str) -> dict[str, Any]:
     return outcome({"value": {"turns": [[{"value": 1}], [{"error": "RuntimeError", "args": repr(by)}]]}})
 
@@ -267,6 +274,11 @@ def refused(by: str) -> dict[str, Any]:
         ([TOGETHER], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
         ([TOGETHER, READ], outcome({"value": 1}, {"error": "RuntimeError", "args": "Second simultaneous read"}),
          outcome({"value": 1}, {"value": 2}), None),
+        # … nor has a read of a file that another closes: stock waits in the hub first, also for what is at hand …
+        ([TOGETHER], turns(CLOSED_BEFORE, {"op": "close"}), turns({"op": "read", "value": 1}, {"op": "close"}), None),
+        ([TOGETHER], turns({"op": "read", "value": 1}, {"op": "close"}), turns(CLOSED_BEFORE, {"op": "close"}),
+         "together: value: turns -> turns"),
+        ([TOGETHER], turns(CLOSED_BEFORE), turns({"op": "read", "value": 1}), "together: value: turns -> turns"),
         # … but patched code refuses no more than stock does, and one line alone is never refused.
         ([TOGETHER], refused("other"), outcome({"value": 2}), "together: value: turns -> int"),
         ([TOGETHER], outcome({"value": 2}), refused("reentrant call inside"), "together: value: int -> turns"),
@@ -314,11 +326,14 @@ CAUGHT, MORE_CAUGHT = ({"error": "TimeoutExpired", "caught": each, "output": Non
         (TIMED_OUT, CAUGHT, MORE_CAUGHT, "", "fix_green_exceptions"),
         (TIMED_OUT, CAUGHT, MORE_CAUGHT, "fix_green_exceptions", None),
         (TIMED_OUT, CAUGHT, {**MORE_CAUGHT, "output": {"bytes": [1]}}, "", None),
+        (TIMED_OUT, {"value": 3, "handled": [CAUGHT]}, {"value": 3, "handled": [MORE_CAUGHT]}, "",
+         "fix_green_exceptions"),
+        (TIMED_OUT, {"value": 3, "handled": [MORE_CAUGHT]}, {"value": 3, "handled": [CAUGHT]}, "", None),
         # Text of another length breaks at another time.
         (CLOSED, {"error": "BrokenPipeError"}, {"value": None}, "", "fix_green_encoding"),
         (CLOSED, {"value": None}, {"error": "BrokenPipeError"}, "", "fix_green_encoding"),
     ],
-)
+)  # fmt: skip
 def test_a_rule_explains_only_what_its_fix_is_for(
     made: programs.Program, stock: Any, patched: Any, without: str, rule: str | None
 ) -> None:

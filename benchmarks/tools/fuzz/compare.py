@@ -10,6 +10,7 @@ _MUCH, _LITTLE = 60_000, 512
 #: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
 _ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
+_READS = ("read", "read1", "readline", "readinto", "iterate")
 #: How a buffer and the hub refuse to serve two at the same moment. The hub also refuses a later call, since its
 #: ``select()`` leaves listeners behind where one of several descriptors was closed.
 _REFUSALS = ("reentrant call inside", "Second simultaneous")
@@ -52,9 +53,10 @@ def difference(
     larger: it decides whether stdin is closed, how far the child comes, what it writes. And where closing stdin fails
     it is a matter of chance under a hub which of the outputs were read by then: eventlet's hubs keep who is ready in a
     set. Whether stock refuses a second use at the same moment depends on whether the first waits, so on the size of the
-    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. From there on the two sides are
-    in different states, and only that counts which holds in every state: nothing hangs, no exception comes out that is
-    not meant to, others run, and no descriptor is left open.
+    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. A read of what is at hand does
+    not wait in the hub as stock's does, and so comes before a close by another greenlet. From there on the two sides
+    are in different states, and only that counts which holds in every state: nothing hangs, no exception comes out that
+    is not meant to, others run, and no descriptor is left open.
     """
     if "ops" not in stock:
         return None
@@ -67,7 +69,7 @@ def difference(
         several = several or bool({"turns", "during"} & {*operation})
         parted = (
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
-            or several and any(refusal in json.dumps(mine) for refusal in _REFUSALS)
+            or several and any(refusal in json.dumps(mine) for refusal in _REFUSALS) or _comes_first(mine, other)
         )  # fmt: skip
         if index < start:
             continue
@@ -108,6 +110,21 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
     """Whether closing stdin failed in the exchange with a child, where the order of its streams is not determined."""
     errors = {stock.get("error"), patched.get("error")}
     return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}
+
+
+def _comes_first(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
+    """Whether a read has what was at hand before another greenlet closes the file: stock waits in the hub first."""
+    before, after = _turns(stock), _turns(patched)
+    return len(before) == len(after) and any(seen["op"] == "close" for seen in before) and any(
+        mine["op"] in _READS and "Bad file descriptor" in mine.get("args", "") and "value" in other
+        for mine, other in zip(before, after, strict=True)
+    )  # fmt: skip
+
+
+def _turns(seen: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each operation of those that take turns has."""
+    value = seen.get("value")
+    return [each for turn in value.get("turns", ()) for each in turn] if isinstance(value, dict) else []
 
 
 def _chose_size(program: dict[str, Any], number: int) -> bool:
