@@ -3,7 +3,9 @@
 ``:fig:`RUN | CASE | ROW | COLUMN``` is a cell of the table of a case, which is named as in the result. Without a column
 it is how many times better the row is than another. In place of the case may stand the title of a table, of those that
 the suite has as well. ``*`` stands for anything, ``min`` and ``max`` before it choose of all that fit, and ``A : B`` is
-a ratio, also to a number. A reference that does not name one figure is an error.
+a ratio, also to a number. ``percent`` before all of it gives a share as a percentage, and ``less`` the rest to 100 %.
+``cell`` gives the whole cell, with the interval, and ``day RUN`` the day of a run. A reference that does not name one
+figure is an error.
 """
 
 import functools
@@ -36,6 +38,18 @@ def _tables(run: str) -> list[tuple[str, Table]]:
 
 def _cells(reference: str) -> Iterator[str]:
     """The figures that a reference fits, as the tables have them."""
+    for found in map(_NUMBER.search, _texts(reference)):
+        if found:
+            yield found.group()
+    run, case, row, column = [*reference.split(" | "), "x *"][:4]
+    for each in _runs()[run].cases:
+        middle = each.median(row, column) if each.name == case and column not in each.columns else None
+        if middle is not None:
+            yield f"{middle:.6g}"
+
+
+def _texts(reference: str) -> Iterator[str]:
+    """The first cell that a reference fits, of each row."""
     run, case, row, column = [*reference.split(" | "), "x *"][:4]
     for name, table in _tables(run):
         if not any(fnmatchcase(each, case) for each in (name, table.title)):
@@ -43,11 +57,7 @@ def _cells(reference: str) -> Iterator[str]:
         for line in table.rows:
             if any(fnmatchcase(each, row) for each in (line[0], ", ".join(line[:2]))):
                 cells = (cell for head, cell in zip(table.head, line, strict=True) if fnmatchcase(head, column))
-                yield from [each.group() for each in map(_NUMBER.search, cells) if each][:1]
-    for each in _runs()[run].cases:
-        middle = each.median(row, column) if each.name == case and column not in each.columns else None
-        if middle is not None:
-            yield f"{middle:.6g}"
+                yield from [cell for cell in cells if _NUMBER.search(cell)][:1]
 
 
 def figure(reference: str) -> str:
@@ -55,6 +65,14 @@ def figure(reference: str) -> str:
 
     :raises ResultError: if it names none, or several
     """
+    word, _, named = reference.partition(" ")
+    if word == "day" and named in _runs():
+        return _runs()[named].started[:10]
+    if word == "cell":
+        return _one(reference, _texts(named))
+    if word in ("percent", "less"):
+        share = float(_figure(named))
+        return f"{100 * (share if word == 'percent' else 1 - share):.0f} %"
     found = _figure(reference)
     return f"{float(found):,.0f}" if float(found) >= 1000 else found
 
@@ -67,8 +85,13 @@ def _figure(reference: str) -> str:
         return number(float(above) / float(below))
     word, _, named = reference.partition(" ")
     choose = {"min": min, "max": max}.get(word)
+    return _one(reference, _cells(named if choose else reference), choose)
+
+
+def _one(reference: str, texts: Iterator[str], choose: Any = None) -> str:
+    """The only text, or the one of several figures that is chosen."""
     try:
-        found: Any = [*_cells(named if choose else reference)]
+        found = [*texts]
     except (KeyError, ValueError) as error:
         raise ResultError(f"{reference}: not RUN | CASE | ROW [| COLUMN] of a run that is kept ({error})") from error
     if not found or (len(found) > 1 and choose is None):
