@@ -46,18 +46,27 @@ def test_its_program_runs():
 
 
 def test_its_fastio_commands_run():
-    """That of the service is the one of the page on deployment, which tests/glance/test_deployment.py runs."""
-    (commands,) = [block for block in blocks() if block.startswith("fastio ")]
-    service, status = commands.splitlines()
-    page = (ROOT / "doc" / "source" / "operators" / "deployment.rst").read_text(encoding="utf-8")
-    assert f"   {service}" in page.splitlines()
-    done = subprocess.run(
-        [sys.executable, "-m", *status.split()],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin"},
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "communicate" in done.stdout
+    """Those of the service are on other pages, whose tests run them."""
+    (shown,) = [block for block in blocks() if block.startswith("$ fastio ")]
+    checked, service, status = re.findall(r"^\$ (.*)$", shown, re.MULTILINE)
+    for command, page in ((checked, "check"), (service, "deployment")):
+        assert f"   {command}" in (ROOT / f"doc/source/operators/{page}.rst").read_text(encoding="utf-8").splitlines()
+    # The output is that of a glance: its numbers differ here.
+    for command, words in (
+        (f"fastio check --python {sys.executable}", "patches would be in effect, and"),
+        (status, "patches: "),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command.split()],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={"PATH": "/usr/bin:/bin"},
+            timeout=100,
+        )
+        assert done.returncode == 0, done.stderr
+        assert words in shown and words in done.stdout
+
+
+def test_the_first_command_comes_early():
+    assert len(README.partition("    pip install .\n")[0].split()) <= 120
