@@ -35,6 +35,25 @@ UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
 #: Parameters of ``glance-33`` by which it runs as glance's documentation has it, but for a queue in which all who wait
 #: have a place.
 AS_SHIPPED: Mapping[str, Any] = {"workers": 4, "threads": 1, "listen": 4096}
+_KOLLA = {
+    "static-map": "/help=/nowhere", "chunked-input-limit": "67108864", "socket-timeout": "30",
+    "worker-reload-mercy": "80",
+}  # fmt: skip
+#: How deployments serve glance 33, as far as that decides what is in effect: the option of uWSGI by which clients reach
+#: it, and further options. "advised" is kolla-ansible's with what ``fastio check`` advises.
+DEPLOYMENTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "glance": ("http-socket", {}),
+    "kolla-ansible": ("http", _KOLLA),
+    "kolla-ansible-advised": ("http-socket", _KOLLA),
+    "openstack-ansible": ("http-socket", {
+        "route-user-agent": "^health$ donotlog:", "disable-write-exception": "true", "ignore-sigpipe": "true",
+        "ignore-write-errors": "true",
+    }),
+    "openstack-helm": ("http-socket", {
+        "route-user-agent": "^kube-probe.* donotlog:", "procname-prefix-spaced": "glance:",
+    }),
+    "Debian": ("http-socket", {"rem-header": "Content-Length", "chunked-input-limit": "1073741824"}),
+}  # fmt: skip
 #: How images come into several stores.
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
 #: In PYTHONPATH of a server: its ``sitecustomize`` lets many clients write to the database, and imports the modules
@@ -357,13 +376,14 @@ class Glance33(Service):
     number of processes and threads. ``threads`` are those of each process. A thread has one request, so fewer than the
     transfers that a case makes at a time, and some for other requests, would measure a queue. ``listen`` is how many
     connections may wait for one, as far as the system lets them. ``post_buffering``: from so many bytes on, uWSGI has
-    the whole body of a request in a file before it calls glance; 0: never.
+    the whole body of a request in a file before it calls glance; 0: never. ``deployment``: of :data:`DEPLOYMENTS`.
     """
 
     name = "glance-33"
     environment = "glance33"
     own_programs = ("uwsgi", "glance-manage")
-    parameters = {**Service.parameters, "threads": 28, "listen": 100, "post_buffering": 0}
+    parameters = {**Service.parameters, "threads": 28, "listen": 100, "post_buffering": 0, "deployment": "glance"}
+    choices = {**Service.choices, "deployment": tuple(DEPLOYMENTS)}
 
     def variables(self) -> dict[str, str]:
         # uWSGI has no option for the place of its temporary files.
@@ -376,8 +396,11 @@ class Glance33(Service):
         options = parser["uwsgi"]
         # uWSGI does not start with more.
         most = int(Path("/proc/sys/net/core/somaxconn").read_text())
+        del options["http-socket"]
+        served_by, more = DEPLOYMENTS[self.chosen["deployment"]]
+        options.update(more)
         options.update({
-            "http-socket": f"{self._listens_at()}:{self.http_port}",
+            served_by: f"{self._listens_at()}:{self.http_port}",
             "virtualenv": str(self.python().parent.parent),
             "processes": str(self.chosen["workers"]),
             "threads": str(self.chosen["threads"]),

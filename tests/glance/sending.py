@@ -92,14 +92,14 @@ def start_giving(
     uwsgi: Mapping[str, str] | None = None,
     config: Configuration | None = None,
     post_buffering: int = 0,
-    served_by: str = "http-socket",
+    deployment: str = "glance",
     **settings: str,
 ) -> Sending:
     """Start glance 33 with one process and one thread.
 
     :param uwsgi: options of uWSGI
     :param post_buffering: of the backend
-    :param served_by: the option by which uWSGI listens
+    :param deployment: of the backend
     :param settings: variables of the environment
     """
 
@@ -107,11 +107,10 @@ def start_giving(
         found = service.command()
         file = service.etc / "uwsgi.ini"
         lines = [f"{name} = {value}" for name, value in (uwsgi or {}).items()]
-        text = file.read_text().replace("http-socket =", f"{served_by} =")
-        file.write_text("\n".join([text, *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
+        file.write_text("\n".join([file.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
         return found
 
-    own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering}
+    own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering, "deployment": deployment}
     return start_sending(serve, directory, "glance-33", kind, config=config, command=command, **own)
 
 

@@ -21,7 +21,7 @@ import pytest
 import fastio
 from benchmarks.backends import nginx
 from benchmarks.backends.base import ROOT, http_status
-from benchmarks.backends.glance import SCHEMA, Service
+from benchmarks.backends.glance import DEPLOYMENTS, SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
@@ -66,17 +66,6 @@ def all_closed(sending: Sending) -> bool:
     return not open_images(sending.service)
 
 
-#: How deployments serve glance, as far as that decides.
-SERVED: dict[str, dict[str, Any]] = {
-    "glance": {},
-    "kolla-ansible": {
-        "served_by": "http",
-        "uwsgi": {"static-map": "/help=/nowhere", "chunked-input-limit": "67108864"},
-    },
-    "openstack-ansible": {"uwsgi": {"route-user-agent": "^health$ donotlog:", "disable-write-exception": "true"}},
-    "openstack-helm": {"uwsgi": {"route-user-agent": "^kube-probe.* donotlog:", "procname-prefix-spaced": "glance:"}},
-    "Debian": {"uwsgi": {"rem-header": "Content-Length", "chunked-input-limit": "1073741824"}},
-}
 #: nginx in front of a socket of uWSGI's own protocol.
 UWSGI_PASS = """\
 listen 127.0.0.1:{port};
@@ -99,10 +88,12 @@ listen 127.0.0.1:{port};
 
 
 @services
-@pytest.mark.parametrize("deployment", [*SERVED, "uwsgi_pass"])
+@pytest.mark.parametrize("deployment", [*DEPLOYMENTS, "uwsgi_pass"])
 def test_a_slow_client_holds_no_worker(start: Callable[..., Sending], tmp_path: Path, deployment: str) -> None:
-    sending = start(**SERVED.get(deployment, {"uwsgi": {"socket": str(tmp_path / "uwsgi"), "umask": "000"}}))
-    if deployment not in SERVED:
+    if deployment in DEPLOYMENTS:
+        sending = start(deployment=deployment)
+    else:
+        sending = start(uwsgi={"socket": str(tmp_path / "uwsgi"), "umask": "000"})
         port = sending.service.port()
         nginx.start(sending.service, UWSGI_PASS.format(port=port, socket=tmp_path / "uwsgi"))
         sending.service.wait(lambda: http_status(port, SCHEMA) == 200, "nginx")

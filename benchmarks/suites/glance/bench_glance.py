@@ -13,12 +13,13 @@ Imports go into three stores: from the staging area, from nginx (``web-download`
 Slow clients read or send at a limited rate: how long other requests wait, and what rate the clients get, as it is
 shipped. Slow uploads hold the workers with fastio, too. What is there against that is
 measured with stock: ``post-buffering`` of uWSGI, and nginx in front, which takes the whole body before it asks glance.
+The slow readers, a download and an upload are also measured with the options of deployments (``-k kolla``).
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.backends.glance import AS_SHIPPED
+from benchmarks.backends.glance import AS_SHIPPED, DEPLOYMENTS
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.goals import Asked, alone, longer
@@ -28,6 +29,8 @@ from fastio.config import format_size
 
 RELEASES = ("glance-32", "glance-33")
 SHIPPED = "glance-33-shipped"
+#: How others serve glance 33.
+DEPLOYED = [name for name in DEPLOYMENTS if name != "glance"]
 #: What is measured -> the backend and its parameters.
 SERVICES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     SHIPPED: ("glance-33", AS_SHIPPED), **{release: (release, {}) for release in RELEASES}
@@ -185,21 +188,34 @@ SLOW_UPLOADS, KINDS = 4, {"uploads": 0, "uploads-chunked": 1}
 WAYS = {"stock": "", "fastio": "fastio", "stock, post-buffering": "post-buffering", "stock, nginx": "proxied"}
 
 
-def slow_name(clients: int, kind: str = "") -> str:
+def slow_name(clients: int, kind: str = "", deployment: str = SHIPPED) -> str:
     """Of the case with so many slow clients, or with those uploads."""
-    return "-".join([SHIPPED, str(clients), *([kind] if kind else [])])
+    return "-".join([deployment, str(clients), *([kind] if kind else [])])
 
 
-def _slow(clients: int, kind: str = "") -> Case:
+def _deployed(deployment: str, task: str) -> Case:
+    release, own = SERVICES[SHIPPED][0], {**AS_SHIPPED, "deployment": deployment}
+    return Case(
+        name=f"{deployment}-{task}", title=f"{release}, as {deployment} has it: {task} of 1 GiB", workload="glance",
+        variants=[_row(server, 0, 5) for server in ("stock", "fastio")], parameters={"task": task, "size": GIB},
+        quick={"size": MIB}, baseline="stock", warmup=0, backend=release, backend_parameters=own,
+        beside={"fastio": (release, {**own, "fastio": "on"})}, prepare="prepare", long=True,
+    )  # fmt: skip
+
+
+def _slow(clients: int, kind: str = "", deployment: str = "glance") -> Case:
     (release, own), (rate, size), chunked = SERVICES[SHIPPED], LOADS[clients], KINDS.get(kind, 0)
-    rows = WAYS if kind else {"stock": "", "fastio": "fastio", "reference-nginx": "nginx"}
+    shipped = deployment == "glance"
+    rows = WAYS if kind else {"stock": "", "fastio": "fastio", **({"reference-nginx": "nginx"} if shipped else {})}
+    own, served = (own, "it is shipped") if shipped else ({**own, "deployment": deployment}, f"{deployment} has it")
     why_not = servers.why_not("http")
     others: dict[str, tuple[str, Mapping[str, Any]]] = {
         "post-buffering": (release, {**own, "post_buffering": MIB}), "proxied": (release, {**own, "proxied": 1}),
-    } if kind else {"nginx": ("http", {})}  # fmt: skip
+    } if kind else {"nginx": ("http", {})} if shipped else {}  # fmt: skip
     words = f"{clients} {'chunked ' * chunked}uploads" if kind else f"{clients} clients"
     return Case(
-        name=slow_name(clients, kind), title=f"{release}, as it is shipped: {words}, each at {rate / 1e6:g} MB/s",
+        name=slow_name(clients, kind, *([] if shipped else [deployment])),
+        title=f"{release}, as {served}: {words}, each at {rate / 1e6:g} MB/s",
         workload="glance",
         variants=[
             Variant("transfer", title, {"server": server}, skip=why_not if server in ("nginx", "proxied") else "")
@@ -213,7 +229,7 @@ def _slow(clients: int, kind: str = "") -> Case:
         baseline="stock", columns=("p50_ms", "p99_ms", "worst_ms", "served"),
         backend=release, backend_parameters=own,
         beside={"fastio": (release, {**own, "fastio": "on"}), **others},
-        prepare="prepare", long=clients != min(LOADS) or bool(chunked),
+        prepare="prepare", long=clients != min(LOADS) or bool(chunked) or deployment not in ("glance", "kolla-ansible"),
     )  # fmt: skip
 
 
@@ -258,8 +274,8 @@ def _transfers(service: str) -> Iterator[Asked]:
     yield Asked(f"{service} upload, MB/s", "≥", upload, cases=up)
 
 
-def _slow_goals(clients: int) -> Iterator[Asked]:
-    case, all_of_it = slow_name(clients), clients * LOADS[clients][0] / 1e6
+def _slow_goals(clients: int, deployment: str = SHIPPED) -> Iterator[Asked]:
+    case, all_of_it = slow_name(clients, deployment=deployment), clients * LOADS[clients][0] / 1e6
     what, bound = f"other requests during {clients} slow downloads, p99 ms", P99_SLOW[clients]
     yield Asked(what, "≤", bound, key="p99_ms", unit="ms", cases=case, of=alone)
     yield Asked(
@@ -286,7 +302,7 @@ def _imports(method: str) -> Iterator[Asked]:
 
 GOALS = [
     *(goal for service in SERVICES for goal in _transfers(service)),
-    *(goal for clients in LOADS for goal in _slow_goals(clients)),
+    *(goal for deployment in (SHIPPED, *DEPLOYED) for clients in LOADS for goal in _slow_goals(clients, deployment)),
     *_disk(),
     *(goal for method in METHODS for goal in _imports(method)),
 ]
@@ -296,6 +312,8 @@ CASES = [
     *map(_on_disk, (SHIPPED, "glance-32")),
     *(_import(release, method) for release in RELEASES for method in METHODS),
     *map(_slow, LOADS),
+    *(_slow(clients, deployment=deployment) for deployment in DEPLOYED for clients in LOADS),
+    *(_deployed(deployment, task) for deployment in DEPLOYED for task in ("download", "upload")),
     *(_slow(SLOW_UPLOADS, kind) for kind in KINDS),
 ]
 
