@@ -18,7 +18,6 @@ from fastio.patching import hooks, places, registry
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import MONKEY_PATCHED
-from tests.forked import told_by_a_fork
 from tests.targets import attributes, can_be_applied, exchange, import_targets
 
 #: None of these is in force only because somebody asks for another.
@@ -277,20 +276,3 @@ def test_it_fails_and_takes_nothing_with_it(case: Case) -> None:
         fastio.unpatch()
     # Once the reason has gone it can be applied.
     assert case.outcomes(case.apply()) == {Outcome.APPLIED}
-
-
-@pytest.mark.filterwarnings("ignore:Using fork", "ignore:.*multi-threaded, use of fork")
-def test_a_forked_child_has_it_and_is_patched_on_its_own(case: Case) -> None:
-    case.apply()
-    ours = attributes()
-
-    def child() -> list[bool]:
-        found = [in_effect() == {case.name}]
-        fastio.unpatch()
-        found += [in_effect() == set()]
-        case.apply()
-        return [*found, in_effect() == {case.name}]
-
-    assert told_by_a_fork(child) == [True, True, True]
-    assert attributes() == ours
-    assert in_effect() == {case.name}

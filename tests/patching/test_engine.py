@@ -23,7 +23,7 @@ from fastio.patching import distributions, holders, known_code, modules, registr
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, MONKEY_PATCHED, needs_eventlet, needs_oslo
-from tests.targets import attributes, can_be_applied, exchange, function_at, import_targets, missing, not_needed
+from tests.targets import attributes, exchange, function_at, import_targets, missing, not_needed
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -74,17 +74,6 @@ def last_line(result: subprocess.CompletedProcess[str]) -> Any:
 
 
 # Applying and taking back
-
-
-def test_patch_and_unpatch() -> None:
-    originals = attributes()
-    report = fastio.patch(strict=True)
-    assert {entry.outcome for entry in report.entries} <= {Outcome.APPLIED, Outcome.ABSENT, Outcome.OFF}
-    assert round_trip() == 1
-    assert report.entries == fastio.status().entries
-    fastio.unpatch()
-    assert round_trip() == 0
-    assert attributes() == originals
 
 
 # The context manager
@@ -168,27 +157,6 @@ def test_unknown_code_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
         assert relying
         with other_code(function):
             check_left_alone(relying, "unknown code", caplog)
-
-
-def test_each_patch_of_an_attribute_has_its_own_guards() -> None:
-    """Beside a patch that was applied before, and that does without the function of unknown code."""
-    tried = 0
-    for name, function in guards().items():
-        relying, target = relying_on(function), name.split()[0]
-        at_target = {f"{patch.name} {each.key}" for patch in registry.patches() for each in patch.targets
-                     if each.key == target and can_be_applied(patch, each)}  # fmt: skip
-        for one in at_target - relying.keys():
-            for other in at_target & relying.keys():
-                fastio.patch(one.split()[0])
-                with other_code(function):
-                    entry = entries(fastio.patch(other.split()[0]))[other]
-                    assert entry.outcome is Outcome.CHANGED
-                    assert entry.found.startswith(f"{relying[other]} has unknown code")
-                    assert entries()[other] == entry
-                    assert entries()[one].outcome is Outcome.APPLIED
-                fastio.unpatch()
-                tried += 1
-    assert tried or importlib.util.find_spec("glance") is None
 
 
 VALUES = sorted({target.key for patch in registry.patches() for target in patch.targets if target.stock is not None})
@@ -477,51 +445,6 @@ def test_a_stub_of_eventlet(stub: str, run_python: RunPython) -> None:
 
 
 # Waiting for imports
-
-
-WAITING = [
-    ("patch import", True),
-    ("patch unpatch import", False),
-    ("patch patch import", True),
-    ("patch unpatch patch import", True),
-    ("unpatch import", False),
-    ("patch import unpatch", False),
-    ("patch unpatch import patch", True),
-]
-
-
-@needs_eventlet
-@pytest.mark.parametrize(
-    ("module", "words", "applied"),
-    # What waits for a module is the same for all of them.
-    [("eventlet.green.subprocess", *case) for case in WAITING]
-    + [(module, *case) for module in ("eventlet.green.os", "eventlet.greenio") for case in WAITING[:2]],
-)
-def test_waiting_for_import(module: str, words: str, applied: bool, run_python: RunPython) -> None:
-    steps = words.split()
-    code = f"""
-        import json, sys, fastio
-        target = {module!r} if {module!r} != "eventlet.greenio" else "eventlet.greenio.py3"
-        def outcomes():
-            # oslo_spawn waits for oslo.concurrency besides.
-            return sorted({{e.outcome.value for e in fastio.status().entries
-                           if e.target.partition(":")[0] in (target, "eventlet") and e.name != "oslo_spawn"}})
-        before = None
-        for step in {steps!r}:
-            if step == "import":
-                before = outcomes()
-                assert target not in sys.modules
-                __import__({module!r})
-            else:
-                getattr(fastio, step)()
-        print(json.dumps([before, outcomes()]))
-        """
-    before, after = last_line(run_python(code, options=("-W", "ignore")))
-    wanted = [step for step in steps[: steps.index("import")] if step != "import"][-1:] == ["patch"]
-    # Of what is wanted, only what is not needed here is off.
-    outcomes = set(before) - {"absent", "off"}
-    assert outcomes == ({Outcome.WAITING.value} if wanted else set())
-    assert set(after) - {"absent", "off"} == ({"applied"} if applied else set())
 
 
 @needs_eventlet

@@ -8,41 +8,10 @@ from typing import Any
 
 import pytest
 
-from fastio.concurrency import native
 from fastio.patching.exclusive import Exclusive
 from tests.conftest import needs_eventlet, needs_oslo
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def test_one_thread_waits_for_the_other() -> None:
-    exclusive = Exclusive()
-    log: list[str] = []
-    threading = native.module("threading")
-    second = threading.Thread(target=exclusive.run, args=(lambda: log.append("second"),))
-
-    def first() -> None:
-        second.start()
-        # It cannot end before this one does.
-        second.join(0.5)
-        log.append("first")
-
-    exclusive.run(first)
-    second.join()
-    assert log == ["first", "second"]
-
-
-def test_work_that_is_left_meanwhile_is_done_before_it_lets_go() -> None:
-    turns, done = Exclusive(), []
-
-    def work() -> str:
-        assert turns.inside
-        turns.leave(lambda: done.append(turns.inside))
-        assert done == []
-        return "result"
-
-    assert turns.run(work) == "result"
-    assert (done, turns.inside) == ([True], False)
 
 
 def test_work_is_done_although_that_of_others_fails() -> None:
@@ -115,9 +84,8 @@ MONKEY = [False, pytest.param(True, marks=needs_eventlet)]
 
 
 @pytest.mark.parametrize("monkey", MONKEY)
-@pytest.mark.parametrize("threads", [2, 4])
-def test_threads_that_patch_and_take_back(threads: int, monkey: bool, run_python: RunPython) -> None:
-    code = f"""
+def test_threads_that_patch_and_take_back(monkey: bool, run_python: RunPython) -> None:
+    code = """
 sys.setswitchinterval(1e-6)
 names = ["communicate", "green_communicate", "green_pipe", "fix_green_encoding", "wait", "green_wait", "oslo_spawn"]
 def loop():
@@ -125,14 +93,14 @@ def loop():
         fastio.patch(names)
         fastio.status()
         fastio.unpatch(names)
-native_threads(*[loop] * {threads})
+native_threads(*[loop] * 4)
 sys.setswitchinterval(0.005)
 check(fastio.unpatch(), "unpatch")
 check(fastio.status(), "status")
 left = [key for key, value in attributes().items() if value is not originals.get(key)]
 print(errors, left)
 fastio.patch(names, strict=True)
-print({{entry.outcome.value for entry in fastio.status().entries if entry.name in names}} - {{"absent", "off"}})
+print({entry.outcome.value for entry in fastio.status().entries if entry.name in names} - {"absent", "off"})
 fastio.unpatch()
 print([key for key, value in attributes().items() if value is not originals.get(key)])
 """
@@ -277,8 +245,13 @@ print(errors)
     assert run(run_python, monkey, code) == ["[]"]
 
 
-@pytest.mark.parametrize("monkey", MONKEY)
-@pytest.mark.parametrize("call", ["status()", "patch()", "unpatch()", "patch(strict=True)"])
+#: Each call, and each of both kinds of processes.
+CALLS = [("status()", False), ("unpatch()", False), *(
+    pytest.param(call, True, marks=needs_eventlet) for call in ("patch()", "patch(strict=True)")
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "monkey"), CALLS)
 def test_a_signal_handler_in_the_middle(call: str, monkey: bool, run_python: RunPython) -> None:
     """It gets an answer at once, and what it asked for is done when the call that it interrupted is."""
     code = f"""

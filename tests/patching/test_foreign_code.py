@@ -64,18 +64,3 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_patch_with(name: str, run_python: RunPython) -> None:
     assert run_python(textwrap.dedent(PROGRAMS[name])).stdout.splitlines()[-1:] == ["fine"]
-
-
-def test_a_warning_at_import_points_at_the_import_statement(run_python: RunPython, tmp_path) -> None:
-    (tmp_path / "old.py").write_text("import warnings\nwarnings.warn('use new', DeprecationWarning, stacklevel=2)\n")
-    code = f"""
-        import sys, warnings
-        sys.path.insert(0, {str(tmp_path)!r})
-        from fastio.patching.imports import when_imported
-        when_imported("old", print)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            import old
-        print(caught[0].filename)
-        """
-    assert run_python(textwrap.dedent(code)).stdout.splitlines()[-1] == "<string>"

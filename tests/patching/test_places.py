@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastio.patching.places import AttributePlace, CellPlace, describe, find, foreign
+from fastio.patching.places import AttributePlace, CellPlace, find, foreign
 
 wrapt = pytest.importorskip("wrapt")
 
@@ -45,10 +45,6 @@ def module(**attributes: Any) -> types.ModuleType:
     return made
 
 
-def test_an_attribute_that_does_not_exist() -> None:
-    assert AttributePlace(module(), "function").get() is None
-
-
 @pytest.mark.parametrize("told", [True, False], ids=["wraps", "closure"])
 def test_a_cell(told: bool) -> None:
     wrapper = wrap(original, told)
@@ -75,25 +71,6 @@ def test_a_wrapped_attribute_of_something_else_stays() -> None:
     assert wrapper.__wrapped__ is other
 
 
-def test_a_proxy_is_not_taken_for_what_it_claims_to_be() -> None:
-    """It says that it is a function, and equals the one it wraps."""
-    wrapper = proxy(original)
-    assert isinstance(wrapper, types.FunctionType)
-    assert wrapper == original
-    found = find(AttributePlace(module(function=wrapper), "function"), is_original)
-    assert found is not None
-    assert len(found.above) == 1
-    assert found.above[0] is wrapper
-
-
-def test_nothing_is_found() -> None:
-    def default(function: Any = original) -> Any:
-        return function()
-
-    for value in (default, functools.partial(original), len, None, 3, object(), replacement, type("C", (), {})):
-        assert find(AttributePlace(module(function=value), "function"), is_original) is None
-
-
 def test_an_empty_cell() -> None:
     def early() -> Any:
         return late()
@@ -109,18 +86,6 @@ def test_a_deep_stack_ends() -> None:
         value = wrap(value, told=False)
     # Whether it is found does not matter; that many wrappers are taken for a loop.
     find(AttributePlace(module(function=value), "function"), is_original)
-
-
-def test_describe() -> None:
-    wrapper = wrap(original)
-    # functools.wraps has given it the name of what it wraps.
-    assert wrapper.__name__ == "original"
-    assert describe(wrapper).startswith(f"{__name__}.")
-    assert describe(wrapper).endswith("wrapper")
-    assert describe(proxy(original)).startswith(f"{__name__}.")
-    assert describe(proxy(original)).endswith("seen")
-    assert describe(functools.partial(original)) == "functools.partial"
-    assert describe(3) == "builtins.int"
 
 
 def test_foreign() -> None:
