@@ -12,7 +12,6 @@ import gc
 import io
 import os
 import select
-import signal
 import struct
 import subprocess
 import termios
@@ -322,68 +321,6 @@ def a_kill_while_reading_loses_nothing() -> Any:
 
 
 # Input, time-outs and ends
-
-
-@scenario(size=[0, 100_000, 1_000_000], kind=["bytes", "bytearray", "memoryview", "text"])
-def input_to_cat(size: int, kind: str) -> Any:
-    data: Any = (LINES * (size // SIZE + 1))[:size]
-    kinds: dict[str, Any] = {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview, "text": bytes.decode}
-    data = kinds[kind](data)
-    popen = subprocess.Popen(["cat"], stdin=-1, stdout=-1, text=kind == "text")
-    return popen.communicate(data), popen.returncode, popen.stdin.closed, outcome(popen.communicate)
-
-
-@scenario(value=["text for bytes", "bytes for text", "number"])
-def input_of_a_wrong_kind(value: str) -> Any:
-    popen = subprocess.Popen(["cat"], stdin=-1, stdout=-1, stderr=-1, text=value == "bytes for text")
-    given: Any = {"text for bytes": "abc", "bytes for text": b"abc", "number": 5}[value]
-    return outcome(popen.communicate, given), ended(popen) in (0, -9)
-
-
-@scenario(text=[False, True])
-def communicate_after_a_time_out(text: bool) -> Any:
-    with Gate() as gate:
-        steps = ["out:10:10:61", gate.tell, gate.wait, "out:10:10:62", "err:5:5:63"]
-        popen = subprocess.Popen(command(*steps), stdout=-1, stderr=-1, pass_fds=gate.fds, text=text)
-        gate.reached(nap)
-        # The first ones may be too early to have read what is there.
-        while time_out(popen)[2] is None:
-            pass
-        found = time_out(popen)
-        gate.open()
-        return found, popen.communicate(), popen.returncode
-
-
-def time_out(popen: Any) -> Any:
-    """What ``communicate()`` raises after 50 ms."""
-    try:
-        popen.communicate(timeout=0.05)
-    except Exception as error:
-        return type(error).__name__, error.timeout, error.output, error.stdout, error.stderr  # type: ignore[attr-defined]
-
-
-@scenario
-def waiting() -> Any:
-    with Gate() as gate:
-        popen = subprocess.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
-        found = [outcome(popen.wait, 0.05), outcome(popen.wait, 0), popen.poll()]
-        gate.open()
-        found += [popen.wait(), popen.wait(0), popen.poll(), popen.returncode, outcome(popen.kill)]
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        popen = subprocess.Popen(["sleep", "60"])
-        popen.send_signal(number)
-        found += [popen.wait(60)]
-    return found
-
-
-@scenario
-def a_child_that_somebody_else_reaped() -> Any:
-    popen = subprocess.Popen(["true"], stdout=-1)
-    os.waitpid(popen.pid, 0)
-    found = [outcome(popen.wait), popen.returncode]
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    popen = subprocess.Popen(["true"], stdout=-1)
-    return found, outcome(popen.communicate), popen.returncode
 
 
 @scenario

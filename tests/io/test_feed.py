@@ -7,7 +7,6 @@ from posix import read  # the functions of os may be green ones, which wait
 
 import pytest
 
-from fastio import counters
 from fastio.io import pipes
 from fastio.io.feed import Feed
 from tests.child import BIG, MIB, data
@@ -43,28 +42,6 @@ def read_all(fd: int) -> bytes:
         if not chunk:
             return b"".join(chunks)
         chunks.append(chunk)
-
-
-@pytest.mark.parametrize("chunk_size", [4096, 65537, MIB])
-@pytest.mark.parametrize("offset", [0, 12_345])
-def test_everything_arrives_once(pipe: Pipe, method: str, chunk_size: int, offset: int) -> None:
-    payload = data(1, BIG)
-    reader, writer, feed = make(pipe, method, payload, offset, chunk_size)
-    got = []
-    while not feed.done:
-        try:
-            count = feed.move(10 * MIB)
-            assert 0 < count <= chunk_size
-        except BlockingIOError:
-            got.append(read_all(reader))
-        if feed.may_block:
-            # Nobody may write a second time before the pipe has room again.
-            got.append(read_all(reader))
-    got.append(read_all(reader))
-    assert b"".join(got) == payload[offset:]
-    assert feed.offset == BIG
-    assert counters.bytes_out == BIG - offset
-    assert os.get_blocking(writer) == (method != "nonblocking")
 
 
 @pytest.mark.parametrize("limit", [1, 100, 4096, 5000])

@@ -139,16 +139,6 @@ def test_no_more_threads_than_processors(pool: Pool) -> None:
     assert 0 < len(pool.workers) <= max(2, len(os.sched_getaffinity(0)))
 
 
-def test_two_hash_objects_have_a_thread_each(pool: Pool, gate: Gate) -> None:
-    ours = [BackgroundHash(new(name), pool) for name in ("md5", "sha512")]
-    for each in ours:
-        each.update(bytes(BATCH))
-    assert ours[0]._worker is not ours[1]._worker
-    gate.open()
-    for each in ours:
-        assert each.hexdigest() == hashlib.new(each.name, bytes(BATCH)).hexdigest()
-
-
 def test_one_hash_object_stays_with_its_thread_while_that_has_some_of_its_data(pool: Pool, gate: Gate) -> None:
     """Its data must be hashed in order."""
     ours = BackgroundHash(new("sha512"), pool)

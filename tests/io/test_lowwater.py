@@ -24,12 +24,6 @@ def test_a_mark_is_never_beyond_the_end(size: int, left: int) -> None:
     assert found == 0 or size + found + lowwater.RESERVE <= left
 
 
-def test_large_chunks_of_large_messages_have_one() -> None:
-    assert lowwater.mark(MIB, 64 * MIB) == lowwater.MOST
-    assert lowwater.mark(256 * KIB, 64 * MIB) == 256 * KIB
-    assert lowwater.mark(64 * KIB, 64 * MIB) == 0
-
-
 def test_the_reader_is_woken_once_the_mark_is_reached(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
 
@@ -71,11 +65,6 @@ def test_a_full_buffer_wakes_whatever_the_mark(ends: tuple[socket.socket, socket
         return near.recv(size)
 
     assert lowwater.read(near, move, MIB, 64 * MIB)
-
-
-def test_near_the_end_there_is_no_mark(ends: tuple[socket.socket, socket.socket]) -> None:
-    near, _ = ends
-    assert lowwater.read(near, lambda size: b"%d" % level(near), MIB, MIB + lowwater.MOST) == b"1"
 
 
 def test_the_mark_of_before_comes_back(ends: tuple[socket.socket, socket.socket]) -> None:

@@ -73,13 +73,6 @@ def test_other_errors_are_raised_as_before(hub: Any) -> None:
     as_upstream(errors)
 
 
-@pytest.mark.parametrize("bufsize", [-1, 0])
-def test_the_hang_of_communicate(patched: Any, hub: Any, green_subprocess: Any, bufsize: int) -> None:
-    popen = green_subprocess.Popen(["true"], stdin=-1, stdout=-1, stderr=-1, bufsize=bufsize)
-    assert popen.communicate(data(1, 1 << 20)) == (b"", b"")
-    assert popen.returncode == 0
-
-
 def test_the_hang_without_the_fast_communicate(hub: Any, green_subprocess: Any) -> None:
     """The fix stands on its own: upstream's communicate() returns with it."""
     with fastio.patched("fix_green_epipe"):

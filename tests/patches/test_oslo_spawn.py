@@ -298,19 +298,6 @@ def test_the_module_anew(forks: Callable[[], int]) -> None:
         fastio.patch("oslo_spawn", strict=True)
 
 
-def test_it_waits_for_oslo_to_be_imported(run_python: Callable[..., Any]) -> None:
-    code = """
-        import subprocess, sys
-        import fastio
-        before = fastio.patch("oslo_spawn").outcome("oslo_spawn").value
-        assert "oslo_concurrency.processutils" not in sys.modules
-        from oslo_concurrency import processutils
-        print(before, "/", fastio.status().outcome("oslo_spawn").value)
-        """
-    result = run_python(code, options=("-W", "ignore"), env={"PYTHONPATH": ROOT})
-    assert result.stdout == "waiting for import / applied\n", result.stderr
-
-
 def test_failures_are_as_with_stock(tmp_path: pathlib.Path) -> None:
     plain = tmp_path / "not executable"
     plain.write_text("#!/bin/sh\n")

@@ -6,7 +6,6 @@ import os
 import pathlib
 import socket
 import ssl
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -97,21 +96,6 @@ def test_every_file(
         returned, arrived = compare(server, send)
     assert returned == (200, max(size, begin))
     assert [body for _, body in arrived] == [data[begin:]]
-
-
-def test_what_the_program_wrote_is_sent(tmp_path: pathlib.Path) -> None:
-    """Also from the buffer of a file that is not closed."""
-    data = content(MIB + 1)
-    with recorder(len(data) + 4) as server:
-
-        def send() -> Any:
-            with tempfile.TemporaryFile() as file:
-                file.write(data + b"more")
-                file.seek(0)
-                return put(server.url, file, len(data) + 4), file.tell()
-
-        _, arrived = compare(server, send)
-    assert [body for _, body in arrived] == [data + b"more"]
 
 
 @pytest.mark.parametrize("mode", ["r+b", "w+b"])

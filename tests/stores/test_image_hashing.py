@@ -24,7 +24,7 @@ from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import LIMIT, BackgroundHash, pool
 from tests.child import tile
 from tests.concurrency.gate import Gate
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.conftest import needs_eventlet
 from tests.descriptors import descriptors, forgotten
 from tests.outcome import outcome
 from tests.stores.images import KIB, MIB
@@ -274,20 +274,6 @@ def test_without_descriptors_other_greenlets_run_all_the_same(
 
 
 @needs_eventlet
-def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
-    import eventlet
-
-    eventlet.sleep(0)
-    event = events.new_event()
-    assert isinstance(event, events.HubEvent)
-    assert not event.wait(0.001)
-    deque(event.set(), maxlen=0)
-    assert event.wait(60)
-    deque(event.close(), maxlen=0)
-    assert type(eventlet.tpool.execute(events.new_event)) is NativeEvent
-
-
-@needs_eventlet
 def test_an_event_has_a_number_that_the_hub_knows() -> None:
     """A file was closed while a greenlet waited for it, and nobody has told the hub."""
     from eventlet import hubs
@@ -304,12 +290,3 @@ def test_an_event_has_a_number_that_the_hub_knows() -> None:
         assert event.wait(60)
         assert waiting.wait() is hubs.IOClosed
         deque(event.close(), maxlen=0)
-
-
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="threads are the native ones")
-def test_the_threads_are_native(hashing_patched: None, store: Any) -> None:
-    import _thread
-
-    assert native.module("_thread").start_new_thread is not _thread.start_new_thread
-    store.add(payload(MIB))
-    assert len(os.listdir("/proc/self/task")) > len(pool.workers) > 0

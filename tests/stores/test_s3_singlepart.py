@@ -78,15 +78,6 @@ def test_any_image(
     assert added.size == size
 
 
-def test_an_image_file_that_fails(s3_store: Any, wire: Wire) -> None:
-    def add(store: Any) -> Any:
-        return store.add(ImageFile(DATA, fails_at=11 * MIB), "failed", len(DATA))
-
-    (error, _), requests = same(s3_store, wire, add)
-    assert error is OSError
-    assert not [request for request in requests if request.method == "PUT"]
-
-
 def test_what_the_server_is_given_is_bytes(s3_store: Any) -> None:
     """As from stock, so that botocore signs and sends it in the same way."""
     import glance_store._drivers.s3 as driver

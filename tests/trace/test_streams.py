@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import io
-import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastio.concurrency.pace import Pace
 from fastio.io import paced
-from fastio.trace import recorder, spans
+from fastio.trace import spans
 from fastio.trace.streams import Passed, watch
 
 CHUNKS = st.lists(st.binary(min_size=1, max_size=50), max_size=8)
@@ -152,10 +151,3 @@ def test_what_the_hub_waits_for_while_the_original_runs() -> None:
             outer.waits += 10
     assert (watched.passed.waits, watched.passed.wait_ns) == (3, 300)
     assert (outer.waits, outer.wait_ns) == (33, 300)
-
-
-def test_without_a_recorder_nothing_is_kept(tmp_path: pathlib.Path) -> None:
-    assert recorder.active is None
-    with spans.begin("test.span"):
-        pass
-    assert list(tmp_path.iterdir()) == []
