@@ -119,8 +119,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _only_fresh(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function) or "MONKEY_PATCHED" in item.function.__code__.co_names:
         return False
-    needed = set(item._fixtureinfo.argnames) - set(item.callspec.params if hasattr(item, "callspec") else ())
+    given = item.callspec.params if hasattr(item, "callspec") else ()
+    needed = {name for asked in item._fixtureinfo.argnames if asked not in given for name in _made_of(item, asked)}
     return "run_python" in needed and needed <= {"run_python", "tmp_path"}
+
+
+def _made_of(item: pytest.Function, name: str) -> set[str]:
+    """The fixtures of which this one is made, if it is made of ``run_python`` and ``tmp_path`` alone; else itself."""
+    definitions = item._fixtureinfo.name2fixturedefs.get(name, ())
+    if name in ("run_python", "tmp_path") or not definitions or not definitions[-1].argnames:
+        return {name}
+    found = {each for asked in definitions[-1].argnames for each in _made_of(item, asked)}
+    return found if found <= {"run_python", "tmp_path"} else {name}
 
 
 @pytest.hookimpl(wrapper=True)
