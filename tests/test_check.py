@@ -280,6 +280,8 @@ def test_the_figures_are_those_of_the_results() -> None:
 def test_what_matters_most_takes_25_lines(tmp_path: Path) -> None:
     (tmp_path / "x.ini").write_text("[uwsgi]\nmodule = glance.wsgi.api\n" + "https-socket = :1\nroute-run = x:\n")
     found = answered("--python", sys.executable, "--", "uwsgi", "--ini", tmp_path / "x.ini")
+    # Paths of the same length everywhere.
+    found["interpreter"], found["server"]["files"] = "/usr/bin/python3", ["/etc/x.ini"]
     found["change"] += found["change"]
     found["notes"] = ["a long note " * 9] * 9
     lines = command.as_text(found, 80).splitlines()
