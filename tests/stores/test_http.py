@@ -15,9 +15,9 @@ import pytest
 requests = pytest.importorskip("requests")
 urllib3 = pytest.importorskip("urllib3")
 
-from fastio.io import http_bodies, lowwater, uploads  # noqa: E402
+from fastio.io import http_bodies, lowwater  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving, stock_block  # noqa: E402
-from tests.stores.images import KIB, MIB, sizes  # noqa: E402
+from tests.stores.images import KIB, MIB  # noqa: E402
 
 
 class Body:
@@ -39,17 +39,6 @@ class Body:
 
 def ok(request: Request) -> Answer:
     return Answer(body=b"done")
-
-
-@pytest.mark.parametrize("size", [0, 1, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, MIB])
-def test_the_block_is_what_is_read_and_sent(sent: list[int], size: int) -> None:
-    with serving(ok) as server, requests.Session() as session:
-        http_bodies.enlarge_blocks(session, 256 * KIB)
-        body = Body(size)
-        session.put(server.url, data=body if size else None)
-        assert server.requests[0].body == bytes(size)
-    assert all(each <= uploads.LARGEST for each in body.asked)
-    assert sent == [block for block in sizes(size, 256 * KIB) if block >= 1000]
 
 
 class Live:
@@ -116,14 +105,6 @@ def test_a_body_is_read_as_urllib3_has_it(argument: dict[str, int]) -> None:
     with serving(lambda request: Answer(body=b"the answer")) as server, requests.Session() as session:
         body = http_bodies.Body(session.get(server.url, stream=True).raw)
         assert body.read(**argument) == b"the answer"[: argument.get("amt")]
-
-
-def test_other_sessions_are_as_before() -> None:
-    with serving(ok) as server, requests.Session() as mine, requests.Session() as other:
-        http_bodies.enlarge_blocks(mine, 256 * KIB)
-        body = Body(MIB)
-        other.put(server.url, data=body)
-    assert set(body.asked) == {stock_block()}
 
 
 def test_a_proxy_gets_the_blocks_too(sent: list[int]) -> None:
