@@ -79,8 +79,8 @@ PYTHON = sys.executable
 #: the first line of the script, and what is started in its directory; ``looks`` is the script
 COMMANDS = [
     *((f"#!{first}", "./looks -x y -- -m -c") for first in (
-        PYTHON, f"{PYTHON} -s", f"{PYTHON} -Wignore", f"{PYTHON} -W ignore", f"{PYTHON} -B", f"{PYTHON} -u",
-        f"{PYTHON} -Xdev", f"   {PYTHON}   -sB", f"/usr/bin/env {PYTHON}", f"/usr/bin/env -S A=b {PYTHON} -X utf8",
+        PYTHON, f"{PYTHON} -Wignore", f"{PYTHON} -W ignore", f"{PYTHON} -u", f"{PYTHON} -Xdev",
+        f"   {PYTHON}   -sB", f"/usr/bin/env {PYTHON}", f"/usr/bin/env -S A=b {PYTHON} -X utf8",
         f"/usr/bin/env -S {PYTHON} -s -W error::ResourceWarning",
         *([f"{PYTHON} -P"] if sys.version_info >= (3, 11) else []),
     )),
@@ -478,7 +478,8 @@ class TestFailurePolicy:
     """A bad setting, in each way of getting in: the service refuses to start, or starts unpatched and says so."""
 
     BAD = "chunk_size: '12 parsecs'"
-    POLICIES = pytest.mark.parametrize("policy", ["", "refuse", "unpatched"])
+    WAYS = ("option", "environment", "children", "python", "auto")
+    POLICIES = pytest.mark.parametrize("policy", ["", "unpatched"])
 
     def check(self, done: Any, policy: str) -> None:
         """It is told once; ``done`` has printed the report if it has run."""
@@ -489,8 +490,9 @@ class TestFailurePolicy:
         else:
             assert done.returncode in (1, 2) and done.stdout == ""
 
-    @POLICIES
-    @pytest.mark.parametrize("how", ["option", "environment", "children", "python", "auto"])
+    @pytest.mark.parametrize(
+        ("how", "policy"), [("environment", "refuse"), *((how, policy) for how in WAYS for policy in ("", "unpatched"))]
+    )
     def test_at_the_start(self, policy: str, how: str, script: Script) -> None:
         path = script("import fastio.auto\n" * (how == "auto") + REPORT)
         bad = {} if how == "option" else {"FASTIO_CHUNK_SIZE": "12 parsecs"}

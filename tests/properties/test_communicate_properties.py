@@ -88,6 +88,11 @@ def goes_fast(options: dict[str, Any], timeout: float | None) -> bool:
     return timeout is not None or count >= 2
 
 
+#: Each example starts children: half as many as the profile has of others.
+HALF = settings(max_examples=settings.default.max_examples // 2)
+
+
+@HALF
 @given(
     wiring=wirings(),
     input=inputs(),
@@ -115,6 +120,7 @@ def test_bytes(wiring: Any, input: Any, timeout: float | None, bufsize: int, siz
         assert comparable(run(subprocess, child, calls, options), child) == comparable(seen, child)
 
 
+@HALF
 @given(
     child=children(),
     text=st.text(max_size=30),
