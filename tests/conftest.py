@@ -50,14 +50,17 @@ pytest_plugins = ["benchmarks.tools.limits"]
 
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
-#: What is the same code in both runs, and so only in the native one: it reads what the repository or a trace has, or
-#: runs programs in processes of their own.
+#: What is the same code in both runs, and so only in the native one: it reads what the repository, a setting or a trace
+#: has, recognises code, or runs programs in processes of their own.
 NATIVELY_ONLY = (
-    "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "patching/test_places.py",
-    "test_check.py", "test_cli.py", "test_denied.py", "test_guarantees.py",
-    "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py", "test_new_releases.py",
-    "test_operators.py", "test_platforms.py", "test_ranges.py", "test_readme.py", "test_recipe.py", "test_results.py",
-    "test_tables.py", "trace/test_anywhere.py", "trace/test_values.py",
+    "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "patching/test_distributions.py",
+    "patching/test_known_code.py", "patching/test_places.py", "patching/test_registry.py",
+    "properties/test_tables_properties.py", "test_check.py", "test_cli.py", "test_config.py", "test_denied.py",
+    "test_guarantees.py", "test_launcher.py", "test_layers.py", "test_limits.py", "test_locks.py", "test_matrix.py",
+    "test_new_releases.py", "test_operators.py", "test_opts.py", "test_platforms.py", "test_ranges.py",
+    "test_readme.py", "test_recipe.py", "test_reference.py", "test_report.py", "test_results.py", "test_tables.py",
+    "test_terminal.py", "test_tutorials.py", "test_unknown.py", "trace/test_anywhere.py", "trace/test_otlp.py",
+    "trace/test_values.py",
 )  # fmt: skip
 collect_ignore = [*NATIVELY_ONLY] if MONKEY_PATCHED else []
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
@@ -93,6 +96,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell gives it to what runs in its background, and every child of a test would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: What stood at the attributes when the last test ended.
+_stood: dict[str, Any] = {}
 _PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
 _GREEN_MODULES = ("eventlet.green.subprocess", "eventlet.green.os", "eventlet.greenio.py3")
 
@@ -153,7 +158,7 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
         monkeypatch.setenv("FASTIO_DISABLED", os.environ["TEST_DISABLED"])
     # What was patched in earlier tests is reported otherwise than what was never asked for.
     state.STATE.__init__()  # type: ignore[misc]
-    before = attributes()
+    before = dict(_stood) or attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
     config.put_in_force(None)
@@ -168,9 +173,11 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     after = attributes()
     changed = [key for key, value in before.items() if after.get(key, value) is not value]
     left += [f"{key} is not what it was before the test" for key in changed]
+    _stood.clear()
     if left:
         fastio.unpatch()
         pytest.fail("the test left patches behind:\n  " + "\n  ".join(left))
+    _stood.update(after)
 
 
 @pytest.fixture
