@@ -34,6 +34,9 @@ class Peer:
     def ended(self, fd: int) -> None:
         pass
 
+    def is_open(self, fd: int) -> bool:
+        return True
+
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="poll and native threads; green ones are tested with Popen")
 def test_what_comes_too_late_is_left_in_the_pipe(pipe: Callable[..., tuple[int, int]]) -> None:
