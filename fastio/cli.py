@@ -18,8 +18,6 @@ from fastio.errors import FastioError, UnknownPatchError
 from fastio.patching import modules, registry
 from fastio.report import Report
 
-#: Lines about files of a directory that are skipped.
-_MOST_LINES = 20
 #: Commands that a checkout has, because the benchmarks are not installed; all arguments of one are its own.
 IN_CHECKOUTS = {
     "validate": "judge a candidate change to an upstream project",
@@ -160,7 +158,7 @@ def _sums(arguments: argparse.Namespace) -> int:
         print(json.dumps({**sums, "processes": len(found), "skipped": skipped}, indent=2))
     else:
         counts = exporters.from_dict(sums).table(arguments.patch or "")
-        print(f"{len(found)} processes", counts.text(terminal.width()), *skipped[:_MOST_LINES], sep="\n")
+        print(f"{len(found)} processes", counts.text(terminal.width()), *skipped, sep="\n")
     return 0
 
 

@@ -19,7 +19,7 @@ _get_ident: Callable[[], int] = _thread.get_ident
 class Exclusive:
     """A lock that can be wanted anywhere: in a signal handler, a finalizer, an import hook, after a fork.
 
-    Whoever can wait calls :meth:`run`. Who is inside already, and is called again before it is done (by a signal
+    Whoever can wait calls :meth:`change`. Who is inside already, and is called again before it is done (by a signal
     handler, a finalizer or another greenlet), cannot: it finds the state half changed. An import hook cannot, because
     it has the import lock of a module. They :meth:`leave` their work to the one that is at it, who does it before it
     lets go. What runs inside neither imports nor logs nor calls what may wait for anybody.
@@ -49,11 +49,14 @@ class Exclusive:
 
     @property
     def busy(self) -> bool:
-        """Whether a thread is inside: :meth:`run` would wait for it."""
+        """Whether a thread is inside: :meth:`change` would wait for it."""
         return self._lock.locked()
 
-    def run(self, work: Callable[[], T]) -> T:
-        """What ``work()`` returns, run while no other thread is inside; this one must not be."""
+    def change(self, work: Callable[[], T]) -> T | None:
+        """What ``work()`` returns, run while no other thread is inside; where this one is None, and it is run later."""
+        if self.inside:
+            self.leave(work)
+            return None
         me = _get_ident()
         try:
             self._inside.add(me)
@@ -67,17 +70,10 @@ class Exclusive:
                     self._holder = None
         finally:
             self._inside.discard(me)
-            self._settle()
-
-    def change(self, work: Callable[[], T]) -> T | None:
-        """What ``work()`` returns, as :meth:`run` does; where this thread is inside None, and it is done afterwards."""
-        if self.inside:
-            self.leave(work)
-            return None
-        try:
-            return self.run(work)
-        finally:
-            self._say()
+            try:
+                self._settle()
+            finally:
+                self._say()
 
     def log(self, level: int, message: str, *arguments: object, exc_info: Any = None) -> None:
         """Log to fastio's logger, at once or, if this thread is inside, once it is done."""

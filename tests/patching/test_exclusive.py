@@ -22,9 +22,9 @@ def test_work_is_done_although_that_of_others_fails() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):
-        turns.run(work)
+        turns.change(work)
     assert (done, turns.inside) == (["left"], False)
-    assert turns.run(lambda: 1) == 1
+    assert turns.change(lambda: 1) == 1
 
 
 #: Runs functions in threads of the operating system's.
@@ -332,7 +332,7 @@ def test_a_thread_that_is_interrupted_while_it_waits() -> None:
         assert go.wait(100)
         order.append("long")
 
-    other = threading.Thread(target=turns.run, args=(long,))
+    other = threading.Thread(target=turns.change, args=(long,))
     other.start()
     assert entered.wait(100)
     # What a handler does that runs before this thread has the lock.

@@ -51,7 +51,7 @@ PROGRAMS = {
         def work():
             eventlet.sleep(0.05)
             return "worked"
-        first = eventlet.spawn(turns.run, work)
+        first = eventlet.spawn(turns.change, work)
         second = eventlet.spawn_after(0.01, turns.change, lambda: done.append("changed"))
         with eventlet.Timeout(5):
             assert first.wait() == "worked" and second.wait() is None and done == ["changed"]

@@ -42,8 +42,6 @@ from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
-#: The first Python for which there is a glance 33.
-PYTHON = "3.11"
 #: Bytes of an image that are read before its headers are sent, so that what cannot be read is upstream's to tell.
 FIRST = 64 * config.KIB
 #: Bytes of memory that the transfers of a process may take together, for each of the setting ``transfers``.
@@ -386,13 +384,11 @@ PATCH = Patch(
             "glance.common.wsgi_app:init_app",
             make_init_app,
             Uses("", "atexit drain_workers load_paste_app"),
-            python=f">= {PYTHON}",
         ),
         Target(
             "glance.common.wsgi_app:drain_workers",
             make_drain_workers,
             Uses("", "pool shutdown"),
-            python=f">= {PYTHON}",
         ),
         *_bodies.targets(lambda: not _uwsgi.why_not(), relays=True),
     ),
