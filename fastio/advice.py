@@ -69,7 +69,8 @@ def _of_server(server: str, imports_fastio: bool, options: Mapping[str, Sequence
     size = _number(options, "http-buffer-size", 4096)
     router = f"the router is one process for all workers, and hands on {size:,} bytes in a step"
     if "http" in options:
-        yield Advice("http", *options["http"][-1:], f"http-socket = {options['http'][-1]}", router)
+        address = options["http"][-1]
+        yield Advice("http", address, f"http-socket = {address}", router)
     elif "https" in options and size < 32768:
         yield Advice("http-buffer-size", str(size), "32768", router)
 

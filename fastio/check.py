@@ -295,7 +295,7 @@ def _by_library(names: Sequence[str], stores: Sequence[str]) -> list[str]:
 
 def _left_alone(found: Mapping[str, Any], everything: bool) -> list[str]:
     """A line for each patch that would be left alone, or for each of its targets; then what the report notes."""
-    lines = {}
+    lines: dict[tuple[str, object], str] = {}
     for each in found["report"]["patches"]:
         if each["name"] in found["left_alone"] and each["outcome"] != Outcome.APPLIED and each["advice"]:
             line = f"  {each['name']} ({each['target']}): {each['outcome']}, {each['found']}"
