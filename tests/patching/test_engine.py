@@ -150,6 +150,7 @@ def relying_on(function: Any) -> dict[str, str]:
     }
 
 
+@pytest.mark.skipif(MONKEY_PATCHED, reason="eventlet's functions are the same without TEST_EVENTLET")
 def test_unknown_code_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     """By each patch that relies on it, whatever patch was applied at the attribute before, and by no other."""
     for function in {id(function): function for function in guards().values()}.values():
