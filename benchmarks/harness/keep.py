@@ -20,12 +20,10 @@ from fastio.arguments import Parser
 from fastio.tables import Table
 
 KEPT = ROOT / "doc" / "source" / "results"
-#: Figures of runs whose ends plots show, as they begin.
-PLOTTED = ("operations_per_second", "whole_p50_ms", "whole_p99_ms", "p99_ms_")
+#: Figures of runs whose ends plots show.
+PLOTTED = ("operations_per_second", "whole_p99_ms")
 #: Figures of a client's runs that sentences quote.
 CLIENTS = ("cpu_seconds", "transfer_cpu_seconds")
-#: What plots show of the last run: so many samples of its load.
-SAMPLES = 30
 #: Suites whose own tables say all, so that none of their cases is kept.
 TABLES_ONLY = ("never_slower", "validate")
 #: Parameters of rows that plots name.
@@ -67,11 +65,7 @@ def _case(case: CaseResult) -> SummaryCase:
     same["variants"] = {title: _row(case, title, row) for title, row in case.variants.items()}
     # The servers of single rows are in the names of these.
     same["backend"] = {name: value for name, value in case.backend.items() if name not in case.variants}
-    same["summary"] = {
-        title: {name: {"median": each.get("median")} for name, each in phases.items() if isinstance(each, dict)}
-        for title, phases in case.summary.items()
-        if isinstance(phases, dict)
-    }
+    same["summary"] = {}
     return SummaryCase(**same)
 
 
@@ -81,16 +75,15 @@ def _row(case: CaseResult, title: str, row: VariantResult) -> SummaryRow:
     made.failure = {"reason": row.failure["reason"], "stderr": ""} if row.failure else None
     made.notes = tables.notes_of(case, title, row)
     made.wrong = bool(row.runs) and not row.verified()
-    made.details = {"load": _thinned(row.details["load"])} if "load" in row.details else {}
     resource = (row.details.get("shares") or {}).get("resource")
     if resource and case.workload == "workload_matrix":
-        made.details["shares"] = {"resource": resource}
+        made.details = {"shares": {"resource": resource}}
     made.count = case.rounds(title)
     if not made.count:
         return made
     made.spread = list(case.spread(title))
     made.others = {name: [value] * 3 for name, value in row.costs().items()}
-    of_runs = [each for each in row.measured()[0] if each.startswith(PLOTTED)]
+    of_runs = [each for each in PLOTTED if each in row.measured()[0]]
     of_clients = CLIENTS if any(case.figures(each, CLIENTS[1]) for each in case.variants) else ()
     for key in dict.fromkeys([*case.columns, "p99_ms", *of_clients, *of_runs]):
         found = case.figures(title, key)
@@ -104,13 +97,6 @@ def _row(case: CaseResult, title: str, row: VariantResult) -> SummaryRow:
         if times := {other: list(each) for other, each in found_times.items() if each}:
             made.times[key] = times
     return made
-
-
-def _thinned(samples: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Of a load over time, :data:`SAMPLES` at most: each is the mean since the one before."""
-    together = -(-len(samples) // SAMPLES)
-    parts = [samples[at : at + together] for at in range(0, len(samples), together)]
-    return [[round(part[-1][0], 2), round(sum(percent for _, percent in part) / len(part))] for part in parts]
 
 
 def runs(directory: Path = KEPT) -> dict[str, Summary]:

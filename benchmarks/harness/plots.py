@@ -62,12 +62,10 @@ class Drawing:
 
     :param caption: what it shows
     :param figure: draws it; None if the result does not have what is drawn
-    :param lines: what can be seen in it, for those who cannot see it
     """
 
     caption: str
     figure: Callable[[Result], Figure | None]
-    lines: Callable[[Result], Iterable[str]] = lambda result: ()
 
 
 def figures(result: Result) -> dict[str, Callable[[], Figure | None]]:

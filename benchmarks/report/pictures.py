@@ -43,4 +43,4 @@ def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:
     for drawing in suite.plots().values():
         figure = drawing.figure(result)
         if figure is not None:
-            yield Plot(drawing.caption, plots.svg(figure), list(drawing.lines(result)))
+            yield Plot(drawing.caption, plots.svg(figure), [])

@@ -1,4 +1,4 @@
-"""Disk against Swift, at a small size, as the engine runs it; its tables and plots; the statistics it needs."""
+"""Disk against Swift, at a small size, as the engine runs it; its tables; the statistics that it needs."""
 
 from pathlib import Path
 
@@ -111,18 +111,6 @@ def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
     goals = {row[0]: row[1:] for row in disk_swift_tables.goals(result).rows}
     assert goals["one-same: response p99, ms, swift"][-1] == "no"
     assert goals["one-same: response p99, ms, disk"][-1] == "yes"
-
-
-def test_the_plot(tmp_path, monkeypatch) -> None:
-    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks.harness import plots
-    from benchmarks.suites.disk_swift.plots import COLOURS, PLOTS
-
-    result = made(tmp_path, monkeypatch, ROWS)
-    for drawing in PLOTS.values():
-        drawn = plots.svg(drawing.figure(result))
-        assert all(title in drawn for title in ROWS)
-    assert set(COLOURS) == set(ROWS)
 
 
 # --- the statistics

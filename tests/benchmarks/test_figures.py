@@ -25,7 +25,7 @@ HIGHEST, SMALLEST = 7.0, 7.5
 #: Inches of half a page of A4.
 HALF_A_PAGE = 11.69 / 2
 #: Figures of single rounds, and those whose points have intervals.
-WITHOUT_BARS = {"bandwidth", "cpu", "whole", "response", ""}
+WITHOUT_BARS = {"bandwidth", "cpu", ""}
 
 
 def words(figure: Any) -> list[Text]:
@@ -84,7 +84,7 @@ def test_each_figure_of_a_page_can_be_read() -> None:
                 check(figure, name)
                 assert bars(figure) or part in WITHOUT_BARS, f"{name}: no error bars"
                 drawing = Suite(runs[run].suite).plots().get(part)
-                assert not drawing or (drawing.caption and all(len(each) > 10 for each in drawing.lines(runs[run])))
+                assert not drawing or drawing.caption
             finally:
                 pyplot.close(figure)
 

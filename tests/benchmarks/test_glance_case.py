@@ -174,10 +174,6 @@ def test_a_command_is_timed(cache: Path) -> None:
     assert figures["cpu_seconds"] >= 0.4 and figures["seconds"] >= 0.8
     assert figures["user_seconds"] + figures["system_seconds"] == pytest.approx(figures["cpu_seconds"])
     assert figures["load_percent"] == pytest.approx(100 * figures["cpu_seconds"] / figures["seconds"])
-    spent = 0.0
-    for before, (after, percent) in zip([[0.0]] + figures["load"], figures["load"], strict=False):
-        spent += (after - before[0]) * percent / 100
-    assert spent == pytest.approx(figures["cpu_seconds"], abs=0.05)
 
 
 def test_a_command_that_fails(cache: Path) -> None:

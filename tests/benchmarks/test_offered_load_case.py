@@ -1,4 +1,4 @@
-"""How the offered load at the limit is found, its tables and its figure; smoke runs where there are the servers."""
+"""How the offered load at the limit is found, and where it is."""
 
 import math
 from typing import Any

@@ -112,7 +112,7 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
     module: Any = types.ModuleType("made_up", "What a ``made up`` suite is.\n\nMore.")
     module.judgement = lambda result: [Table("Bottlenecks", ["", "what"], [["1", "CPU"]]), Table("No rows", [""], [])]
     module.PLOTS = {
-        "cpu": Drawing("CPU by workload number", lambda result: pyplot.figure(), lambda result: ["full at 8 workers"]),
+        "cpu": Drawing("CPU by workload number", lambda result: pyplot.figure()),
         "none": Drawing("Not drawn", lambda result: None),
     }
     monkeypatch.setitem(sys.modules, "made_up", module)
@@ -122,7 +122,7 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
     sample(suite="matrix quick").write(path)
     assert report(path, "-o", page) == 0
     text = page.read_text()
-    for expected in ("What a made up suite is.", "Bottlenecks", "CPU by workload number", "full at 8 workers"):
+    for expected in ("What a made up suite is.", "Bottlenecks", "CPU by workload number"):
         assert expected in text
     assert "No rows" not in text and "Not drawn" not in text
     assert len(Read(text).tags("img")) == 2

@@ -2,8 +2,7 @@
 
 Commands as users run them are curl, ``glance`` and ``openstack``, over HTTP and HTTPS: an image is saved, an image is
 created from a file, and an object of Swift's is saved. The save of 2 GB repeats the table of 2013 with today's programs
-(curl had 12 % of a processor over HTTP and 89 % over HTTPS, glanceclient 66 % and 90 %). A plot shows the load over
-time.
+(curl had 12 % of a processor over HTTP and 89 % over HTTPS, glanceclient 66 % and 90 %).
 
 ``get_object()`` of openstacksdk, ``put_object()`` of python-swiftclient, and ``requests.put()`` of a file and of what
 is in memory already have a server on the same host that only counts. The reference of a file is ``socket.sendfile()``.

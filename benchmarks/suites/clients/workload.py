@@ -1,9 +1,8 @@
 """The client's cost of an image or an object: curl, ``glance``, ``openstack`` and glanceclient's API, as GNU time says.
 
 Every row is a command. ``seconds`` and ``cpu_seconds`` (user and system) are of all of it, from its exec to its end;
-``load_percent`` is their ratio, which GNU time calls "percent of CPU this job got". ``load`` is the load over time:
-pairs of seconds and percent of one processor, since the pair before. ``server_cpu_seconds`` are those of the server and
-of nginx in front of it.
+``load_percent`` is their ratio, which GNU time calls "percent of CPU this job got". ``server_cpu_seconds`` are those of
+the server and of nginx in front of it.
 
 Each run starts its command twice, first for one byte, and then for all of them. The first is the start: the
 interpreter, the imports, fastio's patches, and the requests that come before the data. ``start_seconds`` and
@@ -28,7 +27,6 @@ Parameters:
 import functools
 import json
 import os
-import select
 import subprocess
 import tempfile
 import time
@@ -54,8 +52,6 @@ from benchmarks.suites.stores.references import login
 
 #: Bytes of the image whose transfer is the start of a command and nothing else.
 LEAST = 1
-#: Seconds between two samples of the load.
-SAMPLE = 0.1
 #: requests prefers these over the certificate that it is given.
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _BARE = ("--disk-format", "raw", "--container-format", "bare")
@@ -279,7 +275,7 @@ def written(command: Sequence[str]) -> str:
 
 
 def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]:
-    """Time and CPU time of a command, and its load over time; with ``servers`` also the CPU time of these processes.
+    """Time and CPU time of a command; with ``servers`` also the CPU time of these processes.
 
     :raises RuntimeError: if it fails, with what it said
     """
@@ -287,15 +283,7 @@ def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]
         before = server_cpu_seconds(servers)
         start = time.perf_counter()
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=said)
-        samples = [(0.0, 0.0)]
-        try:
-            with os.fdopen(os.pidfd_open(process.pid), "rb", buffering=0) as ended:
-                while not select.select([ended], [], [], SAMPLE)[0]:
-                    # Of one that ends just now the system may tell nothing any more.
-                    spent = max(samples[-1][1], server_cpu_seconds([process.pid]))
-                    samples.append((time.perf_counter() - start, spent))
-        finally:
-            _, status, usage = os.wait4(process.pid, 0)
+        _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         server = {"server_cpu_seconds": server_cpu_seconds(servers) - before} if servers else {}
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -303,7 +291,6 @@ def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]
             said.seek(0)
             raise RuntimeError(f"{' '.join(command)}: exit status {process.returncode}\n{said.read().decode()}")
     cpu = usage.ru_utime + usage.ru_stime
-    samples.append((seconds, cpu))
     return {
         **server,
         "seconds": seconds,
@@ -311,18 +298,7 @@ def timed(command: Sequence[str], servers: Sequence[int] = ()) -> dict[str, Any]
         "user_seconds": usage.ru_utime,
         "system_seconds": usage.ru_stime,
         "load_percent": 100 * cpu / seconds,
-        "load": load(samples),
     }
-
-
-def load(samples: Sequence[tuple[float, float]]) -> list[list[float]]:
-    """Seconds, and percent of one processor since the sample before, of samples of seconds and CPU seconds."""
-    pairs = zip(samples, samples[1:])  # noqa: B905 (the second is one shorter)
-    return [
-        [round(after, 3), round(100 * max(0.0, spent - before) / (after - start), 1)]
-        for (start, before), (after, spent) in pairs
-        if after > start
-    ]
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

@@ -11,7 +11,6 @@ from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
 from benchmarks.suites.concurrency.bench_concurrency import SERVERS, SERVICES, levels
-from benchmarks.suites.concurrency.tables import points, searches
 
 HEIGHT = 3.0
 STYLES = {"stock": ("#8b3a62", "s", "--"), "fastio": ("#2a7f62", "o", "-")}
@@ -75,40 +74,7 @@ def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: b
     return Drawing(caption, figure)
 
 
-def offered(result: Result) -> Figure | None:
-    cases = [case for case in searches(result) if all(list(points(case, server)) for server in SERVERS)]
-    if not cases:
-        return None
-    rows = (len(cases) + 1) // 2
-    made, axes = pyplot.subplots(
-        rows, min(2, len(cases)), figsize=(plots.WIDTH, 0.8 + 2.6 * rows), squeeze=False, layout="constrained"
-    )
-    for panel in list(axes.flat)[len(cases) :]:
-        panel.remove()
-    for panel, case in zip(axes.flat, cases, strict=False):
-        limit = case.parameters["limit"]
-        lines(panel, {server: list(points(case, server)) for server in SERVERS}, 0.01)
-        panel.axhline(limit, color="#8a8a8a", linewidth=0.8, linestyle=":")
-        panel.set_yscale("log")
-        panel.grid(alpha=0.3)
-        panel.set_xlabel(f"{case.name}: offered downloads/s", size=plots.SIZE)
-        plots.plain(panel)
-    axes[0][0].set_ylabel("p99 from when due, ms", size=plots.SIZE)
-    axes[0][0].legend(frameon=False, fontsize=plots.SIZE)
-    ratios = [statistics.median(case.figures("fastio")) / statistics.median(case.figures("stock")) for case in cases]
-    finding = (
-        f"Before p99 passes {number(cases[0].parameters['limit'])} ms, fastio carries "
-        + ", ".join(f"{number(ratio)} times ({case.name})" for ratio, case in zip(ratios, cases, strict=True))
-        + " the load of stock"
-    )
-    rounds = min(case.rounds(server) for case in cases for server in SERVERS)
-    plots.head(made, finding, f"Medians of {rounds} rounds; lines: from the lowest to the highest; dotted: the limit")
-    return made
-
-
 PLOTS = {
     "rate": _drawing("operations_per_second", "Requests/s", "requests/s", 1.0, True),
-    "p50": _drawing("whole_p50_ms", "Time of a request, p50", "s, log scale", 1000.0, False),
     "p99": _drawing("whole_p99_ms", "Time of a request, p99", "s, log scale", 1000.0, False),
-    "offered-p99": Drawing("99th percentile by offered load", offered),
 }
