@@ -59,7 +59,7 @@ def _end(*_: object) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m benchmarks.load", description="Load on glance-api, Swift, S3 and the log server.")
+    parser = Parser(prog="python -m benchmarks.load", description="Load on glance-api, Swift and the log server.")
     commands = parser.add_subparsers(required=True)
 
     def command(name: str, do: Callable[[argparse.Namespace], int], words: str) -> argparse.ArgumentParser:

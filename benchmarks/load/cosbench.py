@@ -1,12 +1,12 @@
 """COSBench's workload files (XML), so that workloads that exist can be run here.
 
-Storages are swift and s3; operations read, write, delete and list; works of all types that COSBench has (init,
+The storage is swift; operations read, write, delete and list; works of all types that COSBench has (init,
 prepare, normal, cleanup, dispose, delay). The tables below have all attributes and all keys of a ``config``. Those that
 have no effect here are read with a notice. Everything else is an error that names the file, the line, the element, the
 value and what is allowed.
 
-Differences to COSBench: content is always checked, S3's buckets are addressed by path, and workers do not divide
-objects among themselves: they take the next operation each.
+Differences to COSBench: content is always checked, and workers do not divide objects among themselves: they take the
+next operation each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.load.selectors import selector
 from benchmarks.load.workload import KINDS as WORKS
 from benchmarks.load.workload import Stage, Work, Workload
 
-STORAGES = ("swift", "s3")
+STORAGES = ("swift",)
 AUTHS = ("none", "swauth", "keystone")
 #: Failures that a work may have if its file does not say how many, in a million: COSBench's.
 TOLERATED = {"normal": 200_000}
@@ -134,10 +134,6 @@ CONFIGS: Mapping[str, Mapping[str, Reader]] = {
     "prepare": {**_OBJECTS, "createContainer": _FLAG},
     "cleanup": {**_OBJECTS, "deleteContainer": _FLAG},
     "swift": {"timeout": _milliseconds, "token": str, "storage_url": _url, "policy": str, **_ANYWHERE},
-    "s3": {
-        "accesskey": str, "secretkey": str, "endpoint": _url, "timeout": _milliseconds, "region": str,
-        "path_style_access": _one_of("", "true"), "proxyhost": _one_of(""), "proxyport": _one_of(""), **_ANYWHERE,
-    },
     "swauth": {
         "username": str, "password": str, "auth_url": _url, "url": _url, "timeout": _no_effect, **_ANYWHERE,
     },
@@ -151,15 +147,11 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("read", "delete", "cleanup"), ("containers", "objects")),
     **dict.fromkeys(("write", "prepare"), ("containers", "objects", "sizes")),
     **dict.fromkeys(("list", "init", "dispose"), ("containers",)),
-    "s3": ("accesskey", "secretkey", "endpoint"),
     "swauth": ("auth_url", "username", "password"),
     "keystone": ("auth_url", "username", "password", "tenant_name"),
 }  # fmt: skip
-#: Keys -> what the ``server`` of a plan calls them.
-SERVER = {
-    "endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region", "policy": "policy",
-    "token": "token", "storage_url": "storage_url",
-}  # fmt: skip
+#: Keys that the ``server`` of a plan has as well.
+SERVER = ("policy", "token", "storage_url")
 
 
 class _Element:
@@ -302,7 +294,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
     storage, auth = element.own("storage") or outer[0], element.own("auth") or outer[1]
     if storage is None:
         raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
-    protocol, server, patience = _server(storage, auth)
+    server, patience = _server(storage, auth)
     runtime, rampup, total = (values.get(key, 0) for key in ("runtime", "rampup", "totalOps"))
     seconds = LONGEST
     names: tuple[str, ...] = ()
@@ -322,7 +314,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
         around = {"prepare": "createContainer", "cleanup": "deleteContainer"}.get(kind)
         if around is None or own.get(around) == "true":
             names = operations[0].all_containers()
-    plan = Plan(protocol, server, operations, users=values["workers"], total=total, seconds=seconds, patience=patience)
+    plan = Plan("swift", server, operations, users=values["workers"], total=total, seconds=seconds, patience=patience)
     tolerated = values.get("afr", TOLERATED.get(kind, 0)) / 1e6
     return Work(name, kind, plan, names, rampup if runtime else 0, runtime, tolerated)
 
@@ -359,18 +351,17 @@ def _names(config: Mapping[str, Any], what: str) -> Names:
     return Names(config[what], config.get(f"{what[0]}prefix", f"my{what}"), config.get(f"{what[0]}suffix", ""))
 
 
-def _server(storage: _Element, auth: _Element | None) -> tuple[str, dict[str, Any], float]:
-    """Protocol, server and patience."""
-    protocol = storage.values.get("type")
-    if protocol is None:
+def _server(storage: _Element, auth: _Element | None) -> tuple[dict[str, Any], float]:
+    """Server and patience."""
+    if "type" not in storage.values:
         raise storage.error(f"it needs a type: {', '.join(STORAGES)}")
-    own = storage.config(protocol)
-    server = {name: own[key] for key, name in SERVER.items() if key in own}
-    if protocol == "swift" and "token" not in own:
+    own = storage.config("swift")
+    server = {key: own[key] for key in SERVER if key in own}
+    if "token" not in own:
         server |= _login(storage, auth)
-    elif protocol == "swift" and "storage_url" not in own:
+    elif "storage_url" not in own:
         raise storage.error("config: it needs storage_url")
-    return protocol, server, own.get("timeout", PATIENCE)
+    return server, own.get("timeout", PATIENCE)
 
 
 def _login(storage: _Element, auth: _Element | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ FORMAT = "fastio-load-plan"
 VERSION = 2
 
 KINDS = ("read", "write", "delete", "list")
-PROTOCOLS = ("glance", "swift", "s3", "logs")
+PROTOCOLS = ("glance", "swift", "logs")
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ OPERATIONS_THAT_ARE_NONE = [
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"protocol": "ftp"}, "protocol 'ftp' is not one of glance, swift, s3, logs"),
+        ({"protocol": "ftp"}, "protocol 'ftp' is not one of glance, swift, logs"),
         ({"users": 0}, "users 0 is not a whole number from 1 on"),
         ({"users": True}, "users True is not a whole number from 1 on"),
         ({"patience": 0}, "patience 0 is not a number above 0"),

@@ -344,7 +344,7 @@ def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
 def test_only_the_generators_processes_are_patched() -> None:
     code = (
         "import sys; from benchmarks.load import analysis, client, content, plan, records, report, schedule; "
-        "from benchmarks.load.protocols import glance, logs, s3, swift; import benchmarks.load.__main__; "
+        "from benchmarks.load.protocols import glance, logs, swift; import benchmarks.load.__main__; "
         "print([name for name in ('gevent', 'locust', 'eventlet') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -405,13 +405,6 @@ def test_swift_renews_its_token(tmp_path) -> None:
         wrong = dataclasses.replace(chosen, server={**chosen.server, "key": "guess"})
         with pytest.raises(Failed, match="worker 0: Refused: login to .*status 401"):
             client.carry_out(wrong, tmp_path / "refused")
-
-
-def test_s3(tmp_path) -> None:
-    pytest.importorskip("botocore", reason="S3 needs botocore")
-    with usable("s3")() as running:
-        access = running.access()
-        everything(tmp_path, "s3", {key: access[key] for key in ("url", "access_key", "secret_key")})
 
 
 @pytest.mark.parametrize("release", SERVICES)

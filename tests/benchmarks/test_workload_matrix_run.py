@@ -26,11 +26,11 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 import psutil
 
 from benchmarks.harness import results
-from benchmarks.harness.probes import server_cpu_seconds
-from benchmarks.load import Failed, cosbench, protocols, report, stages
+from benchmarks.load import Failed, Wrong, cosbench, protocols, records, report, stages
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.schedule import Schedule, Step
 from benchmarks.load.workload import Workload
+from benchmarks.suites.stores.references import login
 from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
 from tests.backends.required import usable
 from tests.benchmarks import object_server
@@ -44,28 +44,15 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "doc" / "source" / "examples" / "load"
 
 
-def running(name: str, directory: Path | None = None) -> Any:
-    """A real backend, or the reason why there is none here."""
-    if name == "s3":
-        pytest.importorskip("botocore", reason="S3 needs botocore")
-    return usable(name)(directory)
-
-
 def workload(path: Path, text: str) -> Workload:
     path.write_text(text)
     return cosbench.read(path)
 
 
-def short(name: str, access: dict[str, Any], seconds: int = 2, operations: int = 0) -> str:
-    """An example, for this service, with less to do.
-
-    :param operations: of its longest stage, instead of the seconds. rclone refuses one of two writes of an S3 object at
-        the same time, so none may be written twice: 250 operations write each of the 50 once.
-    """
-    text = (EXAMPLES / name).read_text()
-    text = text.replace("http://127.0.0.1:8080", access["url"])
-    lasts = f'totalOps="{operations}"' if operations else f'runtime="{seconds}"'
-    text = re.sub(r'runtime="\d+"', lasts, text).replace('rampup="2"', 'rampup="1"')
+def short(access: dict[str, Any]) -> str:
+    """The example, for this service, with less to do."""
+    text = (EXAMPLES / "swift.xml").read_text().replace("http://127.0.0.1:8080", access["url"])
+    text = re.sub(r'runtime="\d+"', 'runtime="2"', text).replace('rampup="2"', 'rampup="1"')
     return text.replace("c(1)MiB", "c(100)KB").replace("u(8,16)MiB", "u(1,2)MiB")
 
 
@@ -230,8 +217,8 @@ def test_a_run_that_is_stopped_ends_its_load_generators(tmp_path) -> None:
 
 
 def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
-    with running("swift") as server, agent_process() as address:
-        what = workload(tmp_path / "swift.xml", short("swift.xml", server.access()))
+    with usable("swift")() as server, agent_process() as address:
+        what = workload(tmp_path / "swift.xml", short(server.access()))
         watch = {"object": f"object-server*{server.directory}"}
         found = done(tmp_path, what, pids=server.pids(), agents=[address], patterns=watch)
         nothing_is_left(what)
@@ -257,48 +244,51 @@ def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
     )
 
 
-def test_s3_and_workers_of_several_processes(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
-    with running("s3") as server:
-        what = workload(tmp_path / "s3.xml", short("s3.xml", server.access(), operations=250))
-        found = done(tmp_path, what, pids=server.pids())
-        nothing_is_left(what)
-    main = named(found, "main")
-    assert main.figures["success_ratio"] == 1, main.run.errors
-    assert len(main.run.workers) == 2 and len(main.run.operations) == 250
-    assert (main.run.operations.kind == "write").sum() == 50
-    assert set(main.run.operations.bytes) == {64_000}
-
-
 # --- servers that fail
 
+MAIN = """<workload name="w"><storage type="swift" config="token={token};storage_url={account}" />
+<workflow config="containers=r(1,2)">
+<workstage name="init"><work type="init" workers="1" /></workstage>
+<workstage name="prepare"><work type="prepare" workers="4" config="objects=r(1,50);sizes=c(64)KB" /></workstage>
+<workstage name="main"><work name="main" workers="8" runtime="8">
+  <operation type="read" ratio="80" config="objects=u(1,50)" />
+  <operation type="write" ratio="20" config="objects=r(51,100);sizes=c(64)KB" /></work></workstage>
+<workstage name="cleanup"><work type="cleanup" workers="4" config="objects=r(1,100)" /></workstage>
+<workstage name="dispose"><work type="dispose" workers="1" /></workstage>
+</workflow></workload>"""
 
-def test_a_server_that_dies(tmp_path) -> None:
+
+def operations(path: Path) -> int:
+    """How many a worker has recorded by now."""
+    with contextlib.suppress(Wrong, FileNotFoundError):
+        return len(list(records.read(path)))
+    return 0
+
+
+def test_a_server_that_dies(tmp_path, monkeypatch) -> None:
     """It is gone for good: the run ends, tells the truth, and what can not be cleaned up is told."""
     killed: list[float] = []
 
     def kill() -> None:
-        until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
-        # The load generator needs a moment to start. The server writes no log of its requests: they take CPU time.
-        before = server_cpu_seconds(server.pids())
-        until(lambda: server_cpu_seconds(server.pids()) > before + 0.1, "requests")
-        time.sleep(0.5)
+        until(lambda: operations(tmp_path / "out" / "03-main" / "1-main" / records.file_name(0)) > 10, "operations")
         killed.append(time.time())
         for pid in server.pids():
             os.kill(pid, signal.SIGKILL)
         # On a busy machine some time has passed.
         killed.append(time.time())
 
-    with running("s3") as server:
-        # So many that none is written twice: rclone refuses one of two writes of an object at the same time.
-        text = short("s3.xml", server.access(), seconds=8).replace("r(51,100)", "r(51,50000)")
-        what = workload(tmp_path / "s3.xml", text)
+    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
+    with usable("swift")() as server:
+        # A login would need the server as well.
+        account, token = login(server.access())
+        what = workload(tmp_path / "w.xml", MAIN.format(account=account, token=token))
         thread = threading.Thread(target=kill)
         thread.start()
         found = failed(tmp_path, what, "stage main, work main: .* operations failed, 20.00% may")
         thread.join()
     assert statuses(tmp_path) == ["done", "done", "failed", "failed", "failed"]
     main = named(found, "main").run.operations
+    assert len(named(found, "main").run.workers) == 2
     late = main.start + named(found, "main").run.started > killed[1] + 0.1
     # What was begun after its end has failed, all of it; what had ended before has not.
     assert main.failed[late].all() and late.sum() > 5
@@ -317,7 +307,6 @@ def test_every_workload_of_the_matrix_has_a_plan() -> None:
         for variant in case.all_variants():
             from benchmarks.suites.workload_matrix import workload as workload_matrix
 
-            keys = ("url", "auth_v1", "user", "key", "access_key", "secret_key")
-            access = {"backend": case.backend, **dict.fromkeys(keys, "x")}
+            access = dict.fromkeys(("auth_v1", "user", "key"), "x")
             plan = workload_matrix.main_plan({**case.parameters, **variant.parameters}, access)
             assert next(Schedule(plan).share(0, 1))

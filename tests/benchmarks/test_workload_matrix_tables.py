@@ -37,17 +37,16 @@ def made(one_core: float = 60.0, path_one_core: float = 20.0) -> Result:
 
 
 def _case(name: str, rows: dict[str, results.VariantResult]) -> CaseResult:
-    return samples.case(rows, name=name, title=f"about {name}", workload="workload_matrix", unit="MiB/s",
-                        backend={"name": "swift"})  # fmt: skip
+    return samples.case(rows, name=name, title=f"about {name}", workload="workload_matrix", unit="MiB/s")
 
 
 def test_the_workloads_have_numbers() -> None:
     found = [(each.number, tables._name(each), each.bandwidth) for each in tables.workloads(made())]
     assert found == [
-        (1, "swift 64KiB, 1 worker, 100:0", 101), (2, "swift 64KiB, 1 worker, 0:100", 101),
-        (3, "swift 64KiB, 8 workers, 100:0", 108), (4, "swift 64KiB, 8 workers, 0:100", 108),
-        (5, "swift 1MiB, 1 worker, 100:0", 101), (6, "swift 1MiB, 1 worker, 0:100", 101),
-        (7, "swift 1MiB, 8 workers, 100:0", 108), (8, "swift 1MiB, 8 workers, 0:100", 108),
+        (1, "64KiB, 1 worker, 100:0", 101), (2, "64KiB, 1 worker, 0:100", 101),
+        (3, "64KiB, 8 workers, 100:0", 108), (4, "64KiB, 8 workers, 0:100", 108),
+        (5, "1MiB, 1 worker, 100:0", 101), (6, "1MiB, 1 worker, 0:100", 101),
+        (7, "1MiB, 8 workers, 100:0", 108), (8, "1MiB, 8 workers, 0:100", 108),
     ]  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def test_a_number_stays_that_of_its_workload_if_another_one_failed() -> None:
 def test_the_bottlenecks_have_their_evidence() -> None:
     lines = tables.judgement(made())[0].rows
     words = ["thread", "swift-object-server", "one thread used 0.97", "cores of box"]
-    assert lines[0] == ["1: swift 64KiB, 1 worker, 100:0", *words]
+    assert lines[0] == ["1: 64KiB, 1 worker, 100:0", *words]
     result = made()
     nothing = {"resource": "none", "shares": [["cores", "box", 0.5, "1.00 of 2 cores"]]}
     result.cases[0].variants["1w-100:0"].details["shares"] = nothing

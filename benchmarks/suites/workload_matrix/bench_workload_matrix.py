@@ -1,9 +1,9 @@
 """The workload matrix: object size x workers x reads to writes, and what limits each of the workloads.
 
 The suite follows the study that found a Swift limited by its processors, although its bandwidth did not show why. A
-case is one object size on a real Swift (some also on an S3 server), and a row is one workload. The last cases repeat
-the study's finding. The same servers run on all cores, on one core, and with a quota of CPU time. In some of these
-cases the processors are the limit, in others they are not.
+case is one object size on a real Swift, and a row is one workload. The last cases repeat the study's finding. The same
+servers run on all cores, on one core, and with a quota of CPU time. In some of these cases the processors are the
+limit, in others they are not.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,8 @@ SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MI
 WORKERS = [1, 8, 64]
 #: Percent of the operations that read.
 READS = [100, 80, 50, 0]
-#: Sizes of a smoke run, and those that S3 has.
-QUICK_SIZES = [64 * KIB]
-S3_SIZES = [64 * KIB, MIB, 16 * MIB]
+#: The size of a smoke run.
+QUICK_SIZE = 64 * KIB
 
 #: Bytes that all workers together may have under way: more would only wait, for longer than a workload lasts.
 UNDER_WAY = 256 * MIB
@@ -65,22 +64,20 @@ def _case(name: str, title: str, variants: tuple[Variant, ...], size: int, **fie
     )  # fmt: skip
 
 
-def _rows(case: str, size: int, mixes: list[int]) -> Iterator[Variant]:
+def _rows(case: str, size: int) -> Iterator[Variant]:
     for workers in WORKERS:
-        for reads in mixes:
+        for reads in READS:
             if workers == 1 or workers * size <= UNDER_WAY:
                 title = f"{workers}w-{ratio(reads)}"
                 parameters = {"workers": workers, "reads": reads, "records": f"workload_matrix/{case}/{title}"}
                 yield Variant("run", label=title, parameters=parameters)
 
 
-def _matrix(backend: str, sizes: list[int], mixes: list[int], **fields: Any) -> Iterator[Case]:
-    for size in sizes:
-        name = f"{backend}-{shown(size)}"
-        yield _case(
-            name, f"{backend}: objects of {shown(size)}", tuple(_rows(name, size, mixes)), size,
-            backend=backend, long=size not in QUICK_SIZES, **fields,
-        )  # fmt: skip
+def _matrix() -> Iterator[Case]:
+    for size in SIZES:
+        name = f"swift-{shown(size)}"
+        rows = tuple(_rows(name, size))
+        yield _case(name, f"swift: objects of {shown(size)}", rows, size, long=size != QUICK_SIZE)
 
 
 def _finding(name: str, title: str, size: int, long: bool = False, **parameters: Any) -> Case:
@@ -96,8 +93,7 @@ def _finding(name: str, title: str, size: int, long: bool = False, **parameters:
 FINDING = {"cpu-reads": True, "cpu-writes": True, "cpu-path": False, "cpu-think": False}
 
 CASES = [
-    *_matrix("swift", SIZES, READS),
-    *_matrix("s3", S3_SIZES, [80], needs=("locust", "botocore")),
+    *_matrix(),
     _finding("reads", "the processors are the limit: 8 workers read 1 MiB", MIB, workers=8, reads=100),
     _finding("writes", "the processors are the limit: 16 workers write 64 KiB", 64 * KIB, True, workers=16, reads=0),
     _finding(

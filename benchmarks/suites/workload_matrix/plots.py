@@ -50,7 +50,7 @@ def bandwidth(result: Result) -> Figure | None:
         figure,
         panel,
         found,
-        f"The most is {number(best.bandwidth)} MiB/s, with objects of {shown(best.size)} ({best.backend})",
+        f"The most is {number(best.bandwidth)} MiB/s, with objects of {shown(best.size)}",
     )
     return figure
 
@@ -80,20 +80,20 @@ def _panel():
 
 
 def _finish(figure: Figure, panel, found: Sequence[Workload], finding: str) -> None:
-    """The object sizes of the backends on the axis, with a line between them."""
+    """The object sizes on the axis, with a line between them."""
     panel.set_xlim(found[0].number - 1, found[-1].number + 1)
     for before, after in zip(found, found[1:], strict=False):
-        if (before.backend, before.size) != (after.backend, after.size):
+        if before.size != after.size:
             panel.axvline((before.number + after.number) / 2, color="#d0d0d0", linewidth=0.8, zorder=0)
     groups: dict[str, list[int]] = {}
     for each in found:
-        groups.setdefault(f"{each.backend} {shown(each.size)}", []).append(each.number)
+        groups.setdefault(shown(each.size), []).append(each.number)
     panel.set_xticks([sum(numbers) / len(numbers) for numbers in groups.values()], list(groups), rotation=90)
     panel.tick_params(axis="x", length=0)
     plots.plain(panel)
-    plots.below(figure, "workloads in the order of their numbers, by backend and object size")
+    plots.below(figure, "workloads in the order of their numbers, by object size")
     figure.legend(loc="outside right center", fontsize=plots.SIZE, frameon=False)
-    plots.head(figure, finding, "1, 8 and 64 workers, each with 4 shares of reads; s3 with one")
+    plots.head(figure, finding, "1, 8 and 64 workers, each with 4 shares of reads")
 
 
 PLOTS = {

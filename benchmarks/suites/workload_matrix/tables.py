@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from benchmarks.harness import statistics
 from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result, VariantResult
-from benchmarks.harness.tables import EMPTY, Table
+from benchmarks.harness.tables import Table
 from benchmarks.load.report import bottlenecks
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
@@ -18,7 +18,6 @@ class Workload(NamedTuple):
     """One of the matrix, by its number."""
 
     number: int
-    backend: str
     size: int
     workers: int
     reads: int
@@ -43,8 +42,8 @@ def workloads(result: Result) -> list[Workload]:
             parameters = row.parameters
             found.append(
                 Workload(
-                    count, case.backend.get("name", EMPTY), parameters["size"], parameters["workers"],
-                    parameters["reads"], statistics.median(case.figures(title)), row, row.details.get("shares") or {},
+                    count, parameters["size"], parameters["workers"], parameters["reads"],
+                    statistics.median(case.figures(title)), row, row.details.get("shares") or {},
                 )
             )  # fmt: skip
     return found
@@ -58,7 +57,7 @@ def judgement(result: Result) -> list[Table]:
 
 
 def _name(each: Workload) -> str:
-    return f"{each.backend} {shown(each.size)}, {each.workers} worker{'s' * (each.workers != 1)}, {ratio(each.reads)}"
+    return f"{shown(each.size)}, {each.workers} worker{'s' * (each.workers != 1)}, {ratio(each.reads)}"
 
 
 def goals(result: Result) -> Table:

@@ -1,4 +1,4 @@
-"""The workload matrix: object size x workers x reads to writes on a real Swift or S3, with what the servers use.
+"""The workload matrix: object size x workers x reads to writes on a real Swift, with what the servers use.
 
 A case is one object size; its objects are written once (:func:`prepare`: COSBench's stages init and prepare) and
 deleted after the last workload (:func:`finish`: cleanup and dispose). Each run is one workload, the stage main. While
@@ -48,16 +48,8 @@ PREFIX = "object"
 AGENTS_VARIABLE, WATCH_VARIABLE = "FASTIO_LOAD_AGENTS", "FASTIO_LOAD_WATCH"
 
 
-def server(access: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Protocol and server of a backend."""
-    if access["backend"] == "swift":
-        return "swift", {key: access[key] for key in ("auth_v1", "user", "key")}
-    return "s3", {key: access[key] for key in ("url", "access_key", "secret_key")}
-
-
 def plan(access: Mapping[str, Any], *operations: Operation, **fields: Any) -> Plan:
-    protocol, where = server(access)
-    return Plan(protocol=protocol, server=where, operations=operations, **fields)
+    return Plan("swift", {key: access[key] for key in ("auth_v1", "user", "key")}, operations, **fields)
 
 
 def written(first: int, parameters: Mapping[str, Any], scan: bool) -> Operation:
