@@ -56,13 +56,11 @@ DEPLOYMENTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }  # fmt: skip
 #: How images come into several stores.
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
-#: In PYTHONPATH of a server: its ``sitecustomize`` lets many clients write to the database, and imports the modules
+#: In PYTHONPATH of a server: its ``sitecustomize`` lets many clients write to the database, and imports the module
 #: beside it that the variable names.
 SITE = Path(__file__).parent / "site"
 SITE_VARIABLE = "BENCHMARK_SITE"
-#: A module there: fastio sends files from a mapping to every client.
-MAPPED_FOR_ALL = "mapped_for_all"
-#: Another one: each request says whether it is recorded.
+#: That module: each request says whether it is recorded.
 TRACE_BY_REQUEST = "trace_by_request"
 #: A value of ``trace``.
 BY_REQUEST = "by-request"
@@ -113,13 +111,13 @@ class Service(Backend):
     #: imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in, into which
     #: fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also with ``fastio=off``;
     #: ``by-request``: not of requests with the header ``X-Trace: off``; ``host``: of its URLs, for those who are on
-    #: other machines; ``mapping``: ``on`` to have fastio send files from a mapping to clients of other hosts as well;
-    #: ``proxied``: 1 for nginx in front of it, which takes whole bodies first, and whose URL is then the server's
+    #: other machines; ``proxied``: 1 for nginx in front of it, which takes whole bodies first, and whose URL is then
+    #: the server's
     parameters = {
         "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
-        "python": "", "trace": "off", "host": HOST, "mapping": "off", "proxied": 0,
+        "python": "", "trace": "off", "host": HOST, "proxied": 0,
     }  # fmt: skip
-    choices = {"fastio": ON_OFF, "trace": (*ON_OFF, BY_REQUEST), "mapping": ON_OFF}
+    choices = {"fastio": ON_OFF, "trace": (*ON_OFF, BY_REQUEST)}
 
     #: where it listens
     http_port: int
@@ -275,9 +273,8 @@ class Service(Backend):
         }
 
     def site(self) -> str:
-        """The modules in :data:`SITE` that it is to import, with spaces between them."""
-        wanted = {MAPPED_FOR_ALL: self.chosen["mapping"] == "on", TRACE_BY_REQUEST: self.chosen["trace"] == BY_REQUEST}
-        return " ".join(name for name in wanted if wanted[name])
+        """The module in :data:`SITE` that it is to import; empty if it needs none."""
+        return TRACE_BY_REQUEST if self.chosen["trace"] == BY_REQUEST else ""
 
     def configuration(self) -> Configuration:
         """What glance-api.conf has, besides what is given to this one."""

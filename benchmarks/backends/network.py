@@ -1,14 +1,14 @@
-"""Machines that share a switch, on this one: network namespaces, whose links have a rate and a delay.
+"""Machines that share a switch, on this one: network namespaces, whose links have a rate.
 
 ::
 
-    with Network(clients=8, rate="1Gbit", delay=20) as network:
+    with Network(clients=8, rate="1Gbit") as network:
         with network.inside(SERVER):
             ...                                          # this thread, and what it starts, is on the server
         subprocess.run(network.command("client-1", ["ping", network.address(SERVER)]))
 
-The link of each machine has the rate in both directions (tc-tbf(8)), and half of the delay on the way out
-(tc-netem(8)). The addresses are the same in all networks, because no network sees another one, nor this machine's own.
+The link of each machine has the rate in both directions (tc-tbf(8)). The addresses are the same in all networks,
+because no network sees another one, nor this machine's own.
 
 A namespace has no name. It lives as long as a process in it does. So what ends the processes of a backend, whatever
 happens to the one that started it, removes the network too: nothing of it is ever in the system's own namespace.
@@ -41,8 +41,6 @@ MOST_CLIENTS = 250
 BURST, LATENCY = 0.001, 0.05
 #: Bytes: less would be below what the kernel hands to a link in one piece, and too few would wait.
 LEAST_BURST = 128 << 10
-#: Packets that may be under way on a link with a delay; netem loses what is more.
-UNDER_WAY = 100_000
 
 _RATE = re.compile(r"([1-9]\d*)([KMG])bit")
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
@@ -56,9 +54,8 @@ class Network(Backend):
     driver = ""
     programs = ("ip", "tc", "unshare", "nsenter")
     install = "apt-get install iproute2 util-linux"
-    #: ``clients``: how many; ``rate``: of each link, such as ``1Gbit``, any if it is empty; ``delay``: milliseconds
-    #: that a packet and its answer are on the way together
-    parameters = {"clients": 1, "rate": "", "delay": 0}
+    #: ``clients``: how many; ``rate``: of each link, such as ``1Gbit``, any if it is empty
+    parameters = {"clients": 1, "rate": ""}
 
     def __init__(self, directory: str | os.PathLike[str] | None = None, **parameters: int | str) -> None:
         super().__init__(directory, **parameters)
@@ -66,13 +63,10 @@ class Network(Backend):
             raise BackendError(f"network: clients={self.chosen['clients']} is not a number from 1 to {MOST_CLIENTS}")
         if self.chosen["rate"] and not _RATE.fullmatch(self.chosen["rate"]):
             raise BackendError(f"network: rate={self.chosen['rate']!r} is not a rate such as 100Mbit, 1Gbit or 10Gbit")
-        if not 0 <= self.chosen["delay"] <= 10_000:
-            raise BackendError(f"network: delay={self.chosen['delay']} is not a number of milliseconds from 0 to 10000")
         self._holders: dict[str, int] = {}
 
     def why_not(self) -> str:
-        disciplines = ["", "tbf rate 1Gbit burst 1mb latency 50ms", *["netem delay 10ms"] * bool(self.chosen["delay"])]
-        return super().why_not() or next(filter(None, map(_refusal, disciplines)), "")
+        return super().why_not() or _refusal()
 
     @property
     def hosts(self) -> list[str]:
@@ -131,7 +125,7 @@ class Network(Backend):
             port, pid = f"port{number}", self._holders[host]
             lines.append(f"ip link add name {port} type veth peer name {INTERFACE} netns {pid}")
             lines.append(f"ip link set {port} master bridge0 up")
-            lines += _shaped(port, self.chosen["rate"], self.rate, 0)
+            lines += _shaped(port, self.chosen["rate"], self.rate)
         self._do(_SWITCH, lines)
         for host in self.hosts:
             lines = [
@@ -139,7 +133,7 @@ class Network(Backend):
                 f"ip address add {self.address(host)}/{_BITS} dev {INTERFACE}",
                 f"ip link set {INTERFACE} up",
             ]
-            self._do(host, lines + _shaped(INTERFACE, self.chosen["rate"], self.rate, self.chosen["delay"] / 2))
+            self._do(host, lines + _shaped(INTERFACE, self.chosen["rate"], self.rate))
 
     def stop(self, keep_logs: bool = False) -> None:
         self._holders.clear()
@@ -150,28 +144,22 @@ class Network(Backend):
         self.run(self.command(host, ["sh", "-ec", "\n".join(lines)]), {"PATH": _path()})
 
 
-def _shaped(interface: str, rate: str, bytes_per_second: float, delay: float) -> list[str]:
-    """The commands that limit what an interface sends.
-
-    :param delay: milliseconds
-    """
+def _shaped(interface: str, rate: str, bytes_per_second: float) -> list[str]:
+    """The commands that limit what an interface sends."""
     burst = max(LEAST_BURST, round(bytes_per_second * BURST))
     bucket = f"tbf rate {rate} burst {burst}b latency {LATENCY * 1000:g}ms"
-    if not delay:
-        return [f"tc qdisc add dev {interface} root {bucket}"] if rate else []
-    # netem keeps the packets that are under way, and a bucket below it would count them again.
-    own = f" rate {rate}" if rate else ""
-    return [f"tc qdisc add dev {interface} root netem delay {delay:g}ms{own} limit {UNDER_WAY}"]
+    return [f"tc qdisc add dev {interface} root {bucket}"] if rate else []
 
 
 @functools.cache
-def _refusal(discipline: str) -> str:
-    """Why no network can be made here, or none with this queueing discipline of tc(8); empty if it can."""
-    steps = [("namespaces cannot be made here; they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN", "true")]
-    steps.append(("the kernel has no veth", "ip link add name a0 type veth peer name b0"))
-    steps.append(("the kernel has no bridge", "ip link add name bridge0 type bridge"))
-    if discipline:
-        steps.append((f"the kernel has no {discipline.split()[0]}", f"tc qdisc add dev a0 root {discipline}"))
+def _refusal() -> str:
+    """Why no network can be made here; empty if it can."""
+    steps = (
+        ("namespaces cannot be made here; they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN", "true"),
+        ("the kernel has no veth", "ip link add name a0 type veth peer name b0"),
+        ("the kernel has no bridge", "ip link add name bridge0 type bridge"),
+        ("the kernel has no tbf", "tc qdisc add dev a0 root tbf rate 1Gbit burst 1mb latency 50ms"),
+    )
     script = ""
     for reason, line in steps:
         script = f"{script}\n{line}"

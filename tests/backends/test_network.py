@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backends import network as networks
-from benchmarks.backends.base import BackendError, Unavailable
+from benchmarks.backends.base import BackendError
 from benchmarks.backends.network import SERVER, Network
 from tests.backends.conftest import alive
 from tests.backends.required import missing
@@ -151,8 +151,7 @@ def test_a_link_that_cannot_be_made_is_told_and_nothing_is_left(tmp_path: Path, 
         ({"clients": 0}, "clients=0 is not a number from 1 to 250"),
         ({"rate": "fast"}, "rate='fast' is not a rate such as 100Mbit, 1Gbit or 10Gbit"),
         ({"rate": "0Gbit"}, "rate='0Gbit' is not a rate"),
-        ({"delay": -1}, "delay=-1 is not a number of milliseconds from 0 to 10000"),
-        ({"host": "x"}, "unknown parameter 'host'; its parameters: clients, rate, delay"),
+        ({"host": "x"}, "unknown parameter 'host'; its parameters: clients, rate"),
     ],
 )
 def test_what_can_not_be(parameters, message) -> None:
@@ -160,31 +159,12 @@ def test_what_can_not_be(parameters, message) -> None:
         Network(**parameters)
 
 
-@real
-def test_a_delay_needs_netem(tmp_path: Path) -> None:
-    """Half of it on each way; where the kernel has no netem, that is said."""
-    delayed = Network(tmp_path, clients=1, rate="1Gbit", delay=20)
-    reason = delayed.why_not()
-    if reason:
-        assert reason.startswith("network: the kernel has no netem: ")
-        with pytest.raises(Unavailable, match="the kernel has no netem"):
-            delayed.start()
-        assert Network(rate="1Gbit").why_not() == ""
-        return
-    with delayed:
-        told = on(delayed, SERVER, "tc", "qdisc", "show", "dev", "eth0")
-        assert "qdisc netem " in told and " delay 10ms" in told and " rate 1Gbit" in told
-        assert "tbf" in on(delayed, "switch", "tc", "qdisc", "show", "dev", "port0")
-
-
 @pytest.mark.parametrize(
     ("link", "commands"),
     [
-        (("", 0, 0), []),
-        (("10Gbit", 1.25e9, 0), ["tc qdisc add dev eth0 root tbf rate 10Gbit burst 1250000b latency 50ms"]),
-        (("8Mbit", 1e6, 0), ["tc qdisc add dev eth0 root tbf rate 8Mbit burst 131072b latency 50ms"]),
-        (("1Gbit", 1.25e8, 10), ["tc qdisc add dev eth0 root netem delay 10ms rate 1Gbit limit 100000"]),
-        (("", 0, 0.5), ["tc qdisc add dev eth0 root netem delay 0.5ms limit 100000"]),
+        (("", 0), []),
+        (("10Gbit", 1.25e9), ["tc qdisc add dev eth0 root tbf rate 10Gbit burst 1250000b latency 50ms"]),
+        (("8Mbit", 1e6), ["tc qdisc add dev eth0 root tbf rate 8Mbit burst 131072b latency 50ms"]),
     ],
 )
 def test_the_commands_of_a_link(link, commands) -> None:
@@ -210,7 +190,7 @@ def test_what_is_missing_is_told(tmp_path: Path, monkeypatch, name: str) -> None
     program.write_text(f"#!/bin/sh\n{does}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    reason = networks._refusal.__wrapped__("tbf rate 1Gbit burst 1mb latency 50ms")
+    reason = networks._refusal.__wrapped__()
     assert reason.startswith(f"network: {message}")
 
 

@@ -69,9 +69,7 @@ def row(seconds: float, cpu: float, resource: str) -> results.VariantResult:
 
 
 def test_the_table_says_what_the_limit_is() -> None:
-    skipped = row(1, 1, "none")
-    skipped.runs, skipped.skipped = [], "network: the kernel has no netem: it said so"
-    variants = {"stock-1w": row(8, 3, "path"), "fastio-sendfile-1w": row(4, 1.5, "none"), "stock-1w-20ms": skipped}
+    variants = {"stock-1w": row(8, 3, "path"), "fastio-sendfile-1w": row(4, 1.5, "none")}
     case = samples.case(
         variants, name="glance-32-1Gbit", workload="concurrency", unit="MiB/s", parameters={"rate": "1Gbit"}
     )
@@ -79,14 +77,12 @@ def test_the_table_says_what_the_limit_is() -> None:
     assert [line[1:] for line in table.rows] == [
         ["stock-1w", "128", "1", "3", "1", "6", "path", "path of it: figures"],
         ["fastio-sendfile-1w", "256", "2 (2–2)", "1.5", "0.5 (0.5–0.5)", "3", "none", "none of it: figures"],
-        ["stock-1w-20ms", "–", "–", "–", "–", "–", "not measured", "network: the kernel has no netem: it said so"],
     ]
 
 
-@pytest.mark.parametrize("mapping", ["off", "on"])
 @pytest.mark.parametrize("trace", ["on", BY_REQUEST])
-def test_a_service_may_send_from_a_mapping_to_all(tmp_path: Path, mapping: str, trace: str) -> None:
-    """And its database has patience, whatever else it has."""
+def test_the_database_of_a_service_has_patience(tmp_path: Path, trace: str) -> None:
+    """Whatever else the service has."""
     fake = tmp_path / "oslo_db" / "sqlalchemy"
     fake.mkdir(parents=True)
     for each in (fake.parent, fake):
@@ -98,13 +94,9 @@ def test_a_service_may_send_from_a_mapping_to_all(tmp_path: Path, mapping: str, 
         "class event:\n    listens_for = lambda *_, **__: lambda function: print('patient', flush=True)\n"
     )
     (alchemy / "engine.py").write_text("Engine = None\n")
-    program = (
-        "from fastio.io import file_sending\nimport oslo_db.sqlalchemy.engines\n"
-        "try:\n    print(file_sending.is_local(None))\nexcept AttributeError:\n    print('asks')\n"
-    )
-    environment = {
-        "PYTHONPATH": f"{SITE}:{ROOT}:{tmp_path}",
-        SITE_VARIABLE: Glance32(fastio="on", mapping=mapping, trace=trace).site(),
-    }
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["patient", "True" if mapping == "on" else "asks"], done.stderr
+    environment = {"PYTHONPATH": f"{SITE}:{ROOT}:{tmp_path}", SITE_VARIABLE: Glance32(trace=trace).site()}
+    done = subprocess.run(
+        [sys.executable, "-c", "import oslo_db.sqlalchemy.engines"], env=environment, capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["patient"], "")

@@ -10,12 +10,11 @@ of them are under way at any moment, and its CPU time is that of exactly these b
 Parameters:
 
 ``method``
-    ``"stock"``, or with fastio ``"copying"`` (the service reads the file and sends what it has read), ``"sendfile"`` or
-    ``"mapping"`` (:mod:`fastio.io.mapped`)
+    ``"stock"``, or with fastio ``"copying"`` (the service reads the file and sends what it has read) or ``"sendfile"``
 ``tls``
     1: by HTTPS, which nginx on the server's machine does
-``workers``, ``rate``, ``delay``
-    machines with a worker each, and their links: ``"1Gbit"``, and milliseconds there and back
+``workers``, ``rate``
+    machines with a worker each, and their links: ``"1Gbit"``
 ``users``, ``each``, ``patience``
     requests at a time, of all workers together; how many follow each other; seconds that one may take
 ``size``, ``objects``
@@ -47,7 +46,6 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "stock": {},
     "copying": {"fastio": "on", "disabled": "glance_sendfile"},
     "sendfile": {"fastio": "on"},
-    "mapping": {"fastio": "on", "mapping": "on"},
 }
 #: Of the master; nobody else is in its namespace.
 PORT = 5557
@@ -71,7 +69,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     from benchmarks.load import analysis
     from benchmarks.load.bottleneck import Limits
 
-    network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
+    network = Network(clients=parameters["workers"], rate=parameters["rate"])
     with contextlib.ExitStack() as stack:
         stack.enter_context(network)
         stack.enter_context(network.inside(SERVER))

@@ -18,8 +18,10 @@ HEAD = (
 
 def judgement(result: Result) -> list[Table]:
     links = [
-        _link(case, title, row) for case in result.cases if "rate" in case.parameters for title, row in _shown(case)
-    ]
+        _link(case, title, row)
+        for case in result.cases if "rate" in case.parameters
+        for title, row in case.variants.items() if row.measured()
+    ]  # fmt: skip
     limits = Table("What limits the load over a network", list(HEAD), links)
     return [overview(result), states(result), saturation(result), curves(result), limits]
 
@@ -124,15 +126,7 @@ def curves(result: Result) -> Table:
     return made
 
 
-def _shown(case: CaseResult) -> Iterator[tuple[str, VariantResult]]:
-    for title, row in case.variants.items():
-        if row.skipped or row.measured():
-            yield title, row
-
-
 def _link(case: CaseResult, title: str, row: VariantResult) -> list[str]:
-    if row.skipped:
-        return [case.name, title, *[EMPTY] * 5, "not measured", row.skipped]
     found = row.details["shares"]
     own, everybody = (_cost(row, key) for key in ("server_cpu_seconds", "machine_cpu_seconds"))
     return [
