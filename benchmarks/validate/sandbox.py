@@ -219,17 +219,6 @@ class SandboxLauncher(Launcher):
                 **options,
             )  # fmt: skip
 
-    def signal(self, process: subprocess.Popen[bytes], number: int) -> None:
-        # The process is bwrap; its child is the first one in the sandbox, and the child of that the command.
-        pid = process.pid
-        for _ in range(2):
-            try:
-                pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-            except (OSError, IndexError):
-                return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-
 
 def environment(env: dict[str, str]) -> dict[str, str]:
     """What a process in a sandbox is given of an environment: what steers it, and what is not this process's own."""

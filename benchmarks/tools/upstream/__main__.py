@@ -60,9 +60,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     value = float(text)
-    # The greenlets' stacks are taken a second before the end.
-    if value < 2:
-        raise argparse.ArgumentTypeError(f"{text}: at least 2 seconds")
+    if not value >= 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least a second")
     return value
 
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from .sources import linked
 from .suites import Suite
-from .worker import DUMP_SIGNAL, ENDS
+from .worker import ENDS
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -28,9 +28,6 @@ LOOK = 0.05
 
 #: Seconds that a worker may take until it has loaded all tests of its suite.
 LOAD_LIMIT = 300.0
-
-#: Seconds before a test's limit at which a worker is asked where every greenlet stands.
-LEAD = 1.0
 
 #: Seconds after a test's limit at which a worker that has not ended itself is killed.
 GRACE = 10.0
@@ -96,10 +93,6 @@ class Launcher:
         :param options: of ``Popen``
         """
         return subprocess.Popen(command, cwd=directory, env=env, start_new_session=True, **options)
-
-    def signal(self, process: subprocess.Popen[bytes], number: int) -> None:
-        """Send the command a signal."""
-        process.send_signal(number)
 
 
 @dataclass
@@ -199,18 +192,15 @@ class Runner:
         :raises SuiteError: if what it writes is no sequence of events
         """
         tests = events.run.tests
-        since, dumped = time.monotonic(), False
+        since = time.monotonic()
         while True:
             ended = process.poll() is not None
             while events.read():
-                since, dumped = time.monotonic(), False
+                since = time.monotonic()
                 progress(len(tests), events.total)
             if ended:
                 break
             quiet = time.monotonic() - since
-            if not dumped and events.running and quiet > limit - LEAD:
-                dumped = True
-                self.launcher.signal(process, DUMP_SIGNAL)
             if quiet > (LOAD_LIMIT if events.chosen is None else limit) + GRACE:
                 process.kill()
             time.sleep(LOOK)

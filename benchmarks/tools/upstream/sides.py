@@ -123,8 +123,7 @@ class Sides:
         for difference in self._doubted(found):
             compare.confirm(alone, difference)
         if other.patched and whole:
-            chance = {each.test for each in found if each.verdict == "not reproduced"}
-            comparison.faults += compare.faults(comparison.suite, after, alone, chance)
+            comparison.faults += compare.faults(comparison.suite, after)
 
     def _doubted(self, found: Sequence[Difference]) -> list[Difference]:
         """The differences that are looked at again, those that look worse first."""

@@ -52,10 +52,6 @@ class Suite:
     replaced: tuple[str, ...] = ()
     #: how many tests must pass when patched: a suite that finds nothing of what it needs is the same as stock, too
     at_least: int = 0
-    #: how many tests may not pass when patched, where fastio is to be more correct than stock
-    at_most: int | None = None
-    #: parts of names of tests that may not hang when patched
-    never_hang: tuple[str, ...] = ()
     #: modules that must be there
     needs: tuple[str, ...] = ()
     #: finds what else the suite needs. If it returns a directory, that is first on the path, and the tests run in a
@@ -196,10 +192,7 @@ UPLOADS: dict[str, Any] = {
 def of_processes() -> Iterator[Suite]:
     """Those of CPython, eventlet and oslo.concurrency."""
     yield Suite("cpython-native", CPYTHON, needs=(*CPYTHON, "test.support"), **NATIVE)
-    yield Suite(
-        "cpython-green", CPYTHON, "monkey_patch", at_most=20, never_hang=("communicate", "broken_pipe"),
-        needs=(*CPYTHON, "test.support", "eventlet"), **GREEN,
-    )  # fmt: skip
+    yield Suite("cpython-green", CPYTHON, "monkey_patch", needs=(*CPYTHON, "test.support", "eventlet"), **GREEN)
     yield Suite(
         "eventlet", EVENTLET, exclusive=True, needs=("eventlet",), place=lambda: tests_in_sdist("eventlet", "tests"),
         pytest=(*_ALONE, *(f"{name.replace('.', '/')}.py" for name in EVENTLET)),

@@ -14,19 +14,14 @@ import importlib
 import importlib.util
 import json
 import os
-import signal
 import sys
 import traceback
-import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 #: Read by the hook in the throw-away environment: child Pythons with it patch themselves as they start.
 CHILDREN_VARIABLE = "FASTIO_UPSTREAM_CHILDREN"
-
-#: The parent sends this shortly before a test's time is up, to see where every greenlet stands.
-DUMP_SIGNAL = signal.SIGRTMAX
 
 #: Own descriptors are kept above those that tests open, close and compare by number.
 LOWEST_OWN_FD = 100
@@ -87,20 +82,9 @@ class Watchdog:
         self._limit = limit
         self._load = load
         self._fd = open_own(path)
-        signal.signal(DUMP_SIGNAL, self._dump_greenlets)
 
     def arm(self, loading: bool = False) -> None:
         faulthandler.dump_traceback_later(self._load if loading else self._limit, exit=True, file=self._fd)
-
-    def _dump_greenlets(self, _signum: int, frame: types.FrameType | None) -> None:
-        import gc
-
-        text = ["Running:\n", *traceback.format_stack(frame)]
-        greenlet: Any = sys.modules.get("greenlet")
-        for found in gc.get_objects() if greenlet else ():
-            if isinstance(found, greenlet.greenlet) and found.gr_frame is not None:
-                text += [f"Greenlet {found!r}:\n", *traceback.format_stack(found.gr_frame)]
-        _write(self._fd, "".join(text).encode(errors="replace"))
 
 
 def printable(name: str) -> str:
