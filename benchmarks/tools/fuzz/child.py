@@ -12,9 +12,6 @@ the file ``report.I``.
 ``sync``                  tells the worker that it is here, and waits until it is let go on
 ``close:FD``              closes one of its standard streams
 ``grandchild:FDS``        leaves a process behind that holds these of its streams (digits) until it is released
-``ignore:SIG``            ignores a signal
-``onsignal:SIG:N``        exits with N at a signal
-``flags``                 reports what it was started with: blocking streams, signals, session, open descriptors
 ``capacity:FD``           reports the size of a pipe
 ``packets:FD``            makes a pipe one of packets, as ``dd oflag=direct`` does
 ``exit:N``, ``kill:SIG``  ends
@@ -110,20 +107,6 @@ def _grandchild(holds: str) -> None:
     posix._exit(0)
 
 
-def _flags() -> None:
-    streams = []
-    for fd in (0, 1, 2):
-        try:
-            streams.append("blocking" if posix.get_blocking(fd) else "nonblocking")
-        except OSError:
-            streams.append("closed")
-    session = posix.getsid(0) == posix.getpid()
-    with open("/proc/self/status") as file:
-        ignored = next(line.split()[1] for line in file if line.startswith("SigIgn"))
-    fds = len(posix.listdir("/proc/self/fd"))
-    _report(f"flags {' '.join(streams)} session={session} ignored={ignored} fds={fds}")
-
-
 def _fcntl(fd: int, command: int, *value: int) -> None:
     import fcntl
 
@@ -159,9 +142,6 @@ _STEPS = {
     "sync": _sync,
     "close": lambda fd: _close(int(fd)),
     "grandchild": _grandchild,
-    "ignore": lambda number: _signal.signal(int(number), _signal.SIG_IGN),
-    "onsignal": lambda number, status: _signal.signal(int(number), lambda *_: posix._exit(int(status))),
-    "flags": _flags,
     "capacity": lambda fd: _fcntl(int(fd), _F_GETPIPE_SZ),
     "packets": lambda fd: _fcntl(int(fd), _F_SETFL, posix.O_WRONLY | posix.O_DIRECT),
     "exit": lambda status: posix._exit(int(status)),

@@ -3,7 +3,7 @@
 A program is what JSON can hold::
 
     {"children": [{"steps": ["out:10:61", "sync", "in:-1"], "popen": {"stdin": "PIPE", "bufsize": 0, …}}],
-     "files": {"data": [1000, "6162"]}, "fifos": {"queue": "peer"},
+     "files": {"data": [1000, "6162"]},
      "ops": [{"op": "start", "p": 0}, {"op": "await", "p": 0}, {"op": "read", "f": "stdout", "n": [5],
               "during": [{"op": "kill"}]}, …]}
 
@@ -49,7 +49,7 @@ Operation = dict[str, Any]
 def programs(draw: st.DrawFn, kind: str) -> Program:
     """Programs for a group of this kind: ``native``, ``green`` or ``taken``."""
     make = _Maker(draw, kind)
-    others = {"native": [make.abandoned, make.pipeline, *[make.contended] * 4], "taken": []}
+    others = {"native": [make.contended] * 5, "taken": []}
     others["green"] = [*others["native"], make.pipe, make.pipe, make.shared_pipe, make.shared_file, make.shared_file]
     program: Program = make.pick(*[make.one_child] * 8, *others[kind])()
     return program
@@ -74,8 +74,6 @@ class _Maker:
     def __init__(self, draw: st.DrawFn, kind: str) -> None:
         self.draw = draw
         self.kind = kind
-        self.files: dict[str, Any] = {}
-        self.fifos: dict[str, str] = {}
         self.ops: list[Operation] = []
 
     def pick(self, *choices: Any) -> Any:
@@ -83,10 +81,6 @@ class _Maker:
 
     def chance(self, percent: int) -> bool:
         return self.draw(st.integers(0, 99)) >= 100 - percent
-
-    def often(self, **weights: int) -> str:
-        """One of the names, as often as its weight has it; ``none`` for None."""
-        return str(self.pick(*[name for name, weight in weights.items() for _ in range(weight)]))
 
     def out(self, stream: str, size: int) -> str:
         return f"{stream}:{size}:{self.pick(*_PATTERNS)}"
@@ -133,39 +127,25 @@ class _Maker:
         big = self.outputs == ["stdout"] and "pipesize" not in self.popen and self.chance(30)
         steps += self.phase(last=True, big=big)
         self.end(big)
-        program: Program = {"children": [{"steps": steps, "popen": self.popen}], "ops": self.ops}
-        return program | {name: made for name, made in (("files", self.files), ("fifos", self.fifos)) if made}
+        return {"children": [{"steps": steps, "popen": self.popen}], "ops": self.ops}
 
     def keywords(self) -> dict[str, Any]:
         popen: dict[str, Any] = {
-            "stdin": self.wired("input", self.often(none=3, PIPE=12, DEVNULL=2, file=1, fifo=3)),
-            "stdout": self.wired("out", self.often(PIPE=16, none=1, DEVNULL=1, file=1, fifo=1)),
-            "stderr": self.wired("err", self.often(none=5, PIPE=9, STDOUT=4, DEVNULL=1, file=1)),
+            "stdin": self.pick(*[None] * 3, *["PIPE"] * 12, *["DEVNULL"] * 2),
+            "stdout": self.pick(*["PIPE"] * 16, None, "DEVNULL"),
+            "stderr": self.pick(*[None] * 5, *["PIPE"] * 9, *["STDOUT"] * 4, "DEVNULL"),
         }
         for name, values, percent in (
             ("bufsize", [-1, -1, 0, 1, 10, 4096, 100_000], 40), ("pipesize", [4096, 16384, 200_000], 12),
-            ("close_fds", [False], 8), ("preexec", [True], 8), ("start_new_session", [True], 8),
-            ("restore_signals", [False], 8), ("overrides", _OVERRIDES, 12),
+            ("overrides", _OVERRIDES, 12),
         ):  # fmt: skip
             if self.chance(percent):
                 popen[name] = self.pick(*values)
         popen.update(self.pick(*_TEXTS) if self.chance(30) else {})
         return {key: value for key, value in popen.items() if value is not None}
 
-    def wired(self, name: str, spec: str) -> Any:
-        if spec == "file":
-            if name == "input":
-                self.files[name] = [self.pick(*_SIZES), self.pick(*_PATTERNS)]
-            return ["file", name, self.pick("file", "fileno")]
-        if spec == "fifo":
-            self.fifos[f"fifo-{name}"] = self.pick("peer", "alone", "alone") if name == "input" else "peer"
-            return ["fifo", f"fifo-{name}", self.pick("file", "fileno", "green" if self.kind == "green" else "file")]
-        return None if spec == "none" else spec
-
     def phase(self, last: bool = False, big: bool = False) -> list[str]:
-        steps: list[str] = ["flags"] if self.chance(12) else []
-        if self.chance(15):
-            steps.append(self.pick("ignore:15", "onsignal:15:7", "ignore:2", "ignore:13", "onsignal:10:5"))
+        steps: list[str] = []
         if "stdin" in self.pipes and self.chance(45 if last else 30):
             steps.append(self.pick("in:-1", "in:-1", "in:-1", "in:10", "in:100000") if last else self.received())
         if "pipesize" in self.popen and self.chance(70):
@@ -203,16 +183,11 @@ class _Maker:
     def add(self, operation: Operation) -> None:
         """Add an operation; what a signal of it does is waited for."""
         self.ops.append(operation)
-        if any(each["op"] in ("kill", "terminate", "signal") for each in (operation, *operation.get("during", ()))):
+        if any(each["op"] in ("kill", "terminate") for each in (operation, *operation.get("during", ()))):
             self.ops.append(_op("await", p=0, signalled=True))
 
     def while_held(self) -> None:
-        """Add something that is done while the child is at a ``sync`` step; nothing for most named pipes."""
-        if self.fifos.get("fifo-input") == "peer":
-            if self.chance(30):
-                feed = _op("feed", name="fifo-input", data=[self.pick(*_SIZES), self.pick(*_PATTERNS)])
-                self.add(self.pick(feed, _op("hangup", name="fifo-input")))
-            return
+        """Add something that is done while the child is at a ``sync`` step."""
         kinds = ["child", "timeout"]
         if self.kind != "taken":
             kinds += [*["read"] * 5, "look", "look", "close"] if self.outputs else []
@@ -224,15 +199,13 @@ class _Maker:
             if operation["op"] == "communicate" and "stdin" in self.pipes and self.chance(50):
                 operation["input"] = self.input(self.text, 0, 10, 1000, 5000, 100_000)
         elif kind == "child":
-            signal = _op("signal", signal=self.pick(2, 10, 0))
-            operation = self.pick(_op("poll"), _op("kill"), _op("terminate"), signal, _op("reap"))
+            operation = self.pick(_op("poll"), _op("kill"), _op("terminate"), _op("reap"))
         elif kind == "write":
             operation = _op("write", f="stdin", data=self.input(self.text, 0, 1, 10, 1000))
         elif kind == "look":
             operation = self.pick(
                 _op("select", f=stream, timeout=0.0), _op("select", f=stream, timeout=SHORT),
-                _op("osread", f=stream, size=self.pick(*_READS[1:])),
-                _op("capacity" if "pipesize" in self.popen else "blocking", f=stream),
+                _op("osread", f=stream, size=self.pick(*_READS[1:])), _op("capacity", f=stream),
             )  # fmt: skip
         elif kind == "read":
             operation = self.blocked(self.reading(stream))
@@ -297,49 +270,6 @@ class _Maker:
 
     # other programs
 
-    def abandoned(self) -> Program:
-        """A child whose time is up, what is done with it then, and what is left of it."""
-        text = self.pick(*_TEXTS) if self.chance(20) else {}
-        popen = {"stdin": "PIPE", **text}
-        popen["stdout"] = self.pick("PIPE", "PIPE", "PIPE", "DEVNULL")
-        popen["stderr"] = self.pick("PIPE", "PIPE", "STDOUT", "DEVNULL")
-        sized = self.chance(30)
-        if sized:
-            popen["pipesize"] = self.pick(4096, 16384, 200_000)
-        steps = [self.out("out", self.pick(0, 10, 1000))]
-        if self.chance(50):
-            steps.append(f"grandchild:{self.pick('0', '0', '1', '2', '01', '02', '12', '012')}")
-        steps += [self.pick("ignore:15", "onsignal:15:7")] if self.chance(30) else []
-        steps += ["sync", *(["in:100", "capacity:0"] if sized else [])]
-        steps += [self.pick("in:-1", "echo:-1", "in:1000"), self.out("out", 10), "exit:3"]
-        first = _op("communicate", timeout=self.pick(SHORT, SHORT, 0))
-        if not self.chance(20):
-            # The last is more than the largest pipe has room for.
-            first["input"] = self.input(bool(text), 10, 5000, 100_000, 2_000_000)
-        self.ops += [_op("start", p=0), _op("await", p=0), first]
-        if sized:
-            self.add(_op("capacity", f=self.pick("stdin", "stdin", "stdout")))
-        if self.chance(20):
-            self.add(_op("communicate", timeout=SHORT))
-        for _ in range(self.pick(1, 1, 2)):
-            close = _op("close", f=self.pick("stdin", "stdin", "stdout"))
-            self.add(self.pick(_op("kill", p=0), _op("kill", p=0), _op("terminate", p=0), close, _op("go", p=0)))
-        ends = [_op("communicate"), _op("communicate", timeout=LONG), _op("wait"), _op("exit")]
-        return {"children": [{"steps": steps, "popen": popen}], "ops": [*self.ops, self.pick(*ends)]}
-
-    def pipeline(self) -> Program:
-        """``p1 | p2``, as the manual has it."""
-        # The consumer is there, or has gone, before anything comes: it may be given a pipe that does not block.
-        producer = ["sync", self.out("out", self.pick(0, 10, 1000, 5000, 70_000, 300_000)), "exit:0"]
-        consumer = ["flags", self.pick("in:-1", "in:-1", "echo:-1", "in:5"), f"out:10:{b'done'.hex()}", "exit:0"]
-        first = {"stdout": "PIPE", **({"bufsize": self.pick(-1, 0, 4096)} if self.chance(30) else {})}
-        second: dict[str, Any] = {"stdin": ["child", 0, self.pick("file", "file", "fileno")], "stdout": "PIPE"}
-        second |= {"text": True} if self.chance(20) else {}
-        close = [] if self.chance(30) else [_op("close", f="stdout", p=0)]
-        last = [_op("await", p=1), _op("go", p=0), _op("communicate", p=1), _op("wait", p=0)]
-        children = [{"steps": producer, "popen": first}, {"steps": consumer, "popen": second}]
-        return {"children": children, "ops": [_op("start", p=0), _op("start", p=1), *close, *last]}
-
     def pipe(self) -> Program:
         """Two GreenPipes, the ends of one pipe."""
         pipes: dict[str, dict[str, Any]] = {}
@@ -366,10 +296,8 @@ class _Maker:
         for _ in range(self.pick(1, 2, 3, 5, 8)):
             name = self.pick("r", "w")
             other = self.pick(
-                *[_op(each, f=name) for each in ("tell", "isatty", "readable", "writable", "seekable", "close")],
-                _op("seek", f=name, args=[0]), _op("truncate", f=name, args=[5]), _op("select", f="r", timeout=0.0),
-                _op("osread", f="r", size=10, within=SHORT),
-            )  # fmt: skip
+                _op("close", f=name), _op("select", f="r", timeout=0.0), _op("osread", f="r", size=10, within=SHORT)
+            )
             ops += self.pick(write, write, lambda: [read()], lambda: [read()], lambda o=other: [o])()
         ops += [_op("close", f="w"), read(), _op("close", f="r")]
         return {"pipes": pipes, "ops": ops}
@@ -429,11 +357,11 @@ class _Maker:
             pairs = [[seek, read], [seek, write], [seek, write, flush], [write, flush], [read], [flush, cut]]
             return [*self.pick(*pairs), *(self.pick(*pairs) if self.chance(50) else [])]
 
-        self.files["data"] = [self.pick(1000, 10_000, 100_000), self.pick(*_PATTERNS[:4])]
+        data = [self.pick(1000, 10_000, 100_000), self.pick(*_PATTERNS[:4])]
         self.ops = [_op("open", name="data", mode=mode, buffering=buffering)]
         for _ in range(self.pick(1, 1, 2)):
             self.ops += [_op("together", file=True, turns=[turn() for _ in range(self.pick(2, 2, 3))])]
-        return {"files": self.files, "ops": [*self.ops, _op("close", f="shared")]}
+        return {"files": {"data": data}, "ops": [*self.ops, _op("close", f="shared")]}
 
     def shared_pipe(self) -> Program:
         """Two GreenPipes on which several greenlets read, write and close."""

@@ -84,22 +84,9 @@ def _green_encoding(case: Case) -> bool:
     return decides and (case.as_natively or alone or breaks)
 
 
-def _green_pipelines(case: Case) -> bool:
-    def shares(child: dict[str, Any]) -> bool:
-        wires = (child.get("popen", {}).get(name) for name in ("stdin", "stdout", "stderr"))
-        return any(isinstance(wire, list) and wire[0] in ("child", "fifo") for wire in wires)
-
-    if not any(shares(child) for child in case.program.get("children", [])):
-        return False
-    # Where a child met EAGAIN it stopped, and everything after that is different.
-    reports = [line for name, lines in case.stock.get("left", {}).items() if "report" in name for line in lines]
-    return any("EAGAIN" in line or "nonblocking" in line for line in reports)
-
-
 RULES: dict[str, Callable[[Case], bool]] = {
     "fix_green_encoding": _green_encoding,
     "fix_green_exceptions": _green_exceptions,
-    "fix_green_pipelines": _green_pipelines,
 }
 
 

@@ -177,7 +177,7 @@ def _tell_error(error, timeout, args):
 
 
 #: Operations that find a child as it is then, that close a pipe, or find out that it is closed.
-_SEES_CHILD = ("poll", "kill", "terminate", "signal", "close", "exit", "write", "flush", "reap", "together")
+_SEES_CHILD = ("poll", "kill", "terminate", "close", "exit", "write", "flush", "reap", "together")
 
 
 class _Gone(Exception):
@@ -196,7 +196,7 @@ class Run:
         #: how long a blocked operation is left alone before it counts as blocked, in seconds
         self.patience = 0.04 * scale
         self.count = len(program.get("children", ()))
-        self.popens, self.files, self.peers = {}, {}, {}
+        self.popens, self.files = {}, {}
         self.told, self.gone = [0] * self.count, [0] * self.count
         #: descriptors of the run itself, and the help that it needed
         self.own, self.rescued = [], []
@@ -219,11 +219,6 @@ class Run:
         self.own.append(high)
         return high
 
-    def give_up(self, fd):
-        if fd in self.own:
-            self.own.remove(fd)
-            _close(fd)
-
     def set_up(self):
         self.tells = [self.fifo(f"tell.{number}") for number in range(self.count)]
         self.gates = [self.fifo(f"gate.{number}") for number in range(self.count)]
@@ -231,11 +226,6 @@ class Run:
         for name, spec in self.program.get("files", {}).items():
             with open(name, "wb") as file:
                 file.write(self.data(spec))
-        for name, peer in self.program.get("fifos", {}).items():
-            if peer == "peer":
-                self.peers[name] = self.fifo(name)
-            else:
-                os.mkfifo(name)
 
     def state(self, number):
         """``new``, ``held`` at a sync step, ``asleep``, ``ended`` or ``runs``."""
@@ -326,8 +316,9 @@ class Run:
                 _kill(self.popens[number].pid, 9)
         elif "release" not in done:
             action = "release"
-            for fd in (self.hold, *self.peers.values()):
-                self.give_up(fd)
+            if self.hold in self.own:
+                self.own.remove(self.hold)
+                _close(self.hold)
         elif "close" not in done and self.files:
             action = "close"
             for name, file in list(self.files.items()):
@@ -375,27 +366,6 @@ class Run:
 
             return array.array("I", raw[: size // 4 * 4])
         return {"bytearray": bytearray, "memoryview": memoryview}.get(kind[0] if kind else "bytes", bytes)(raw)
-
-    def opened(self, file, name=None):
-        self.files[name or f"wired{len(self.files)}"] = file
-        return file
-
-    def wiring(self, spec, writes):
-        if not isinstance(spec, list):
-            return spec and getattr(self.module, spec)
-        kind, name, *rest = spec
-        how, mode = rest[0] if rest else "file", "wb" if writes else "rb"
-        if kind == "child":
-            file = self.stream({"p": name, "f": "stdout"})
-        elif kind == "file":
-            file = self.opened(open(name, mode, 0))  # noqa: SIM115
-        else:
-            fd = _open(name, (os.O_RDWR if writes else os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC)
-            if how == "green" and GREEN:
-                return self.opened(sys.modules["eventlet.greenio"].GreenPipe(fd, mode, 0))
-            os.set_blocking(fd, True)
-            file = self.opened(os.fdopen(fd, mode, 0))
-        return file.fileno() if how == "fileno" else file
 
     def popen_class(self, names):
         """A subclass of Popen that overrides methods; ``deadline`` is a ``poll`` that kills at the third call."""
@@ -463,9 +433,7 @@ class Run:
         keywords = dict(self.program["children"][operation["p"]].get("popen", {}))
         for name in ("stdin", "stdout", "stderr"):
             if name in keywords:
-                keywords[name] = self.wiring(keywords[name], name != "stdin")
-        if keywords.pop("preexec", False):
-            keywords["preexec_fn"] = "".__len__
+                keywords[name] = getattr(self.module, keywords[name])
         names = keywords.pop("overrides", None)
         popen = self.popen_class(names) if names else self.module.Popen
         self.popens[operation["p"]] = popen(self.command(operation["p"]), **keywords)
@@ -501,13 +469,13 @@ class Run:
         for name, fd, mode in zip("rw", _pipe(), "rw", strict=True):
             keywords = dict(self.program["pipes"][name])
             mode += "" if keywords.pop("text", False) else "b"
-            self.opened(sys.modules["eventlet.greenio"].GreenPipe(fd, mode, **keywords), name)
+            self.files[name] = sys.modules["eventlet.greenio"].GreenPipe(fd, mode, **keywords)
 
     def open(self, operation):
         """A regular file, by its descriptor: under eventlet a GreenPipe."""
         append = os.O_APPEND if "a" in operation["mode"] else 0
         fd = _open(operation["name"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | append, 0o600)
-        self.opened(self.os.fdopen(fd, operation["mode"], operation["buffering"]), "shared")
+        self.files["shared"] = self.os.fdopen(fd, operation["mode"], operation["buffering"])
 
     def together(self, operation):
         """Greenlets, natively threads, that have turns; a thread begins once the one before has ended or is blocked."""
@@ -641,7 +609,6 @@ _OF_CHILDREN = {
     "poll": lambda run, operation, popen: popen.poll(),
     "kill": lambda run, operation, popen: popen.kill(),
     "terminate": lambda run, operation, popen: popen.terminate(),
-    "signal": lambda run, operation, popen: popen.send_signal(operation["signal"]),
     "wait": lambda run, operation, popen: popen.wait(**run.timeout(operation)),
     "exit": lambda run, operation, popen: popen.__exit__(None, None, None),
     "go": lambda run, operation, popen: run.go(operation["p"]),
@@ -655,7 +622,6 @@ _OF_STREAMS = {
     "write": lambda run, operation, stream: stream.write(run.data(operation["data"])),
     "osread": lambda run, operation, stream: run.os.read(stream.fileno(), operation["size"]),
     "capacity": lambda run, operation, stream: fcntl.fcntl(stream.fileno(), _F_GETPIPE_SZ),
-    "blocking": lambda run, operation, stream: os.get_blocking(stream.fileno()),
     "iterate": Run.iterate,
     "readinto": Run.readinto,
     "select": lambda run, operation, stream: [
@@ -670,9 +636,6 @@ _OF_ALL = {
     "together": Run.together,
     "interrupt": Run.interrupt,
     "yield": lambda run, operation: _pause_here(0),
-    # Something is written to a named pipe from outside, or this end of it is closed.
-    "feed": lambda run, operation: _write(run.peers[operation["name"]], run.data(operation["data"])),
-    "hangup": lambda run, operation: run.give_up(run.peers.pop(operation["name"])),
     # A file becomes shorter, or longer, from outside.
     "cut": lambda run, operation: os.truncate(operation["name"], operation["size"]),
 }
