@@ -74,7 +74,6 @@ def _parser() -> argparse.ArgumentParser:
     _option(run, "--workers", 0, _count, "N", "workers that will connect from elsewhere")
     _option(run, "--bind", ("127.0.0.1", 0), _address, "HOST:PORT", "where workers connect to")
     _option(run, "--patience", 60.0, float, "SECONDS", "how long to wait for the workers to come")
-    run.add_argument("--web", type=_count, metavar="PORT", help="of 127.0.0.1, for Locust's page while it goes on")
     run.add_argument("--quiet", action="store_true", help="do not show Locust's statistics on the standard error")
     worker = command("worker", _work, "be a worker of the run at HOST:PORT")
     worker.add_argument("master", type=_address, metavar="HOST:PORT")
@@ -150,9 +149,7 @@ def _run(chosen: argparse.Namespace) -> int:
         plan = plans.parse("the standard input", sys.stdin.read())
     output.mkdir(parents=True, exist_ok=True)
     try:
-        runner.run(
-            plan, output, chosen.processes, chosen.workers, chosen.bind, chosen.patience, chosen.quiet, chosen.web
-        )
+        runner.run(plan, output, chosen.processes, chosen.workers, chosen.bind, chosen.patience, chosen.quiet)
     except Failed:
         # A directory with half a run in it is none that can be analysed.
         shutil.rmtree(output, ignore_errors=True)

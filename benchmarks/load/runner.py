@@ -237,7 +237,7 @@ def _environment(chosen: Plan | None = None) -> Any:
 
 def run(
     chosen: Plan, directory: Path, processes: int = 0, workers: int = 0, bind: tuple[str, int] = ("127.0.0.1", 0),
-    patience: float = PATIENCE, quiet: bool = False, web: int | None = None,
+    patience: float = PATIENCE, quiet: bool = False,
 ) -> None:  # fmt: skip
     """Carry out a plan: in this process, unless there are to be other ones.
 
@@ -246,7 +246,6 @@ def run(
     :param bind: where workers connect to
     :param patience: seconds for them to come
     :param quiet: show nothing meanwhile
-    :param web: a port of 127.0.0.1 for Locust's page; None: there is none
     :raises Failed: if it cannot be done
     """
     environment = _environment(chosen)
@@ -266,10 +265,6 @@ def run(
             runner = environment.create_local_runner()
             gevent.spawn(worker.take_part, runner)
         stack.callback(runner.quit)
-        if web is not None:
-            # Locust's page would read our options as its own.
-            del sys.argv[1:]
-            stack.callback(environment.create_web_ui("127.0.0.1", web).stop)
         processes = max(0, min(processes, chosen.users - workers))
         if processes + workers:
             own = "127.0.0.1" if bind[0] in ("0.0.0.0", "*", "::") else bind[0]

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from benchmarks.load.plan import Names, Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
 from tests.conftest import with_services
-from tests.eventually import until
 
 pytestmark = with_services
 
@@ -177,25 +175,6 @@ def test_two_workers_elsewhere(tmp_path) -> None:
     assert collections.Counter(objects.numbers) == TWICE
     assert len(found.workers) == 2 and len(found.operations) == 100
     assert all(abs(worker["clock_offset"]) <= worker["clock_error"] + 0.001 for worker in found.workers)
-
-
-def test_locusts_page_is_there_while_it_goes_on(tmp_path) -> None:
-    chosen = plan(total=0, seconds=600)
-    with reserved_port() as reserved, object_server.serving(chosen) as (url, _):
-        port = reserved.getsockname()[1]
-        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url, "secret": "word"}))
-        process = start("run", path, "--output", str(tmp_path / "run"), "--web", str(port))
-        try:
-
-            def page(path: str) -> str:
-                with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
-                    return answer.read().decode()
-                return ""
-
-            until(lambda: '"num_requests"' in page("stats/requests") and "read" in page("stats/requests"), "requests")
-            assert "Locust" in page("") and "word" not in page("")
-        finally:
-            _end(process)
 
 
 def test_workers_that_keep_waiting_take_part_in_one_run_after_the_other(tmp_path) -> None:
