@@ -51,7 +51,7 @@ class Comparison:
     left_out: list[str]
 
 
-def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
+def compare(before: Result, after: Result) -> Comparison:
     """Compare ``after`` with ``before``."""
     differences = differing("suite", {"": before.suite}, {"": after.suite})
     machines = ({key: result.machine.get(key) for key in STABLE} for result in (before, after))
@@ -78,17 +78,17 @@ def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
                 middles = (number(statistics.median(found)) for found in figures)
                 left_out.append(f"case {name}: row {title}: a figure is 0; the medians are {' and '.join(middles)}")
             else:
-                rows.append(judge(first, title, *figures, alpha))
+                rows.append(judge(first, title, *figures))
     return Comparison(differences, rows, left_out)
 
 
-def judge(case: CaseResult, title: str, before: list[float], after: list[float], alpha: float = ALPHA) -> Row:
+def judge(case: CaseResult, title: str, before: list[float], after: list[float]) -> Row:
     """What two sets of figures of a case say about each other."""
     better = statistics.ratio(*((after, before) if case.more_is_better else (before, after)), seed=case.seed)
     p = statistics.rank_test(before, after)
-    if statistics.smallest_p(len(before), len(after)) >= alpha:
+    if statistics.smallest_p(len(before), len(after)) >= ALPHA:
         verdict = f"{NOISE} (too few rounds to tell)"
-    elif p >= alpha or better.low <= 1 <= better.high:
+    elif p >= ALPHA or better.low <= 1 <= better.high:
         verdict = NOISE
     else:
         verdict = FASTER if better.ratio > 1 else SLOWER
@@ -152,7 +152,7 @@ def table(comparison: Comparison) -> Table:
     return made
 
 
-def show(comparison: Comparison, alpha: float = ALPHA) -> None:
+def show(comparison: Comparison) -> None:
     """Print it."""
     for line in comparison.differences:
         terminal.say("differs: " + line, "  ")
@@ -164,7 +164,7 @@ def show(comparison: Comparison, alpha: float = ALPHA) -> None:
         terminal.say("not compared: " + line, "  ")
     counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)
               for verdict in (FASTER, SLOWER, NOISE)}  # fmt: skip
-    terminal.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {alpha:g}")
+    terminal.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {ALPHA:g}")
 
 
 @terminal.command
@@ -172,16 +172,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.harness.compare", description="Compare two benchmark results.")
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
-    parser.add_argument(
-        "--alpha", type=float, default=ALPHA, help=f"probability of a false alarm per row (default {ALPHA})"
-    )
     chosen = parser.parse_args(arguments)
     try:
         before, after = results.read(chosen.before), results.read(chosen.after)
     except (OSError, results.ResultError) as error:
         print(error, file=sys.stderr)
         return 2
-    show(compare(before, after, chosen.alpha), chosen.alpha)
+    show(compare(before, after))
     return 0
 
 

@@ -86,17 +86,6 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Download:
-    """A file within the page, to be saved."""
-
-    label: str
-    #: of the file
-    name: str
-    data: bytes
-    media_type: str = "application/json"
-
-
-@dataclass(frozen=True)
 class Folded:
     """Parts that are shown when they are asked for, and on paper."""
 
@@ -112,7 +101,7 @@ class Section:
     parts: Sequence[Part] = field(default_factory=list)
 
 
-Part = Text | Notes | Code | Table | Plot | Download | Folded | Section
+Part = Text | Notes | Code | Table | Plot | Folded | Section
 
 
 def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
@@ -146,7 +135,7 @@ def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) 
 
 
 def markdown(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
-    """The same as markdown: without the plots, whose tables are there, and without downloads."""
+    """The same as markdown: without the plots, whose tables are there."""
     blocks = [f"# {inline(title)}", *(block for each in [*lead, *sections] for block in _markdown(each, 2))]
     return "\n\n".join(blocks) + "\n"
 
@@ -247,17 +236,13 @@ class _Html:
         return f"<figure>{_scrolling(picture, name)}{caption}{read}</figure>\n"
 
 
-def _simple(part: Text | Notes | Code | Download) -> str:
+def _simple(part: Text | Notes | Code) -> str:
     if isinstance(part, Text):
         return f"<p{_class(f'verdict {part.tone}' if part.tone else '')}>{escape(part.text)}</p>\n"
     if isinstance(part, Notes):
         return _notes(part.lines)
-    if isinstance(part, Code):
-        # Long lines scroll, and who has no mouse has to reach them.
-        return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>\n'
-    data = base64.b64encode(part.data).decode()
-    address = f"data:{part.media_type};base64,{data}"
-    return f'<p><a download="{escape(part.name)}" href="{address}">{escape(part.label)}</a></p>\n'
+    # Long lines scroll, and who has no mouse has to reach them.
+    return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>\n'
 
 
 def _notes(lines: Sequence[str]) -> str:

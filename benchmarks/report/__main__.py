@@ -23,23 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _check(chosen)
         given = sections.read(chosen.results)
-        title = chosen.title or f"fastio: {', '.join(each.name for each in given)}"
+        title = f"fastio: {', '.join(each.name for each in given)}"
         shown = sections.count(len(given), "result")
         lead = [Text(f"{shown} of fastio's benchmarks; made by fastio {fastio.__version__}.")]
-        made = sections.of_all(given)
-        texts = {chosen.output: page.html(title, made, lead=lead)}
-        if chosen.markdown is not None:
-            texts[chosen.markdown] = page.markdown(title, made, lead=lead)
-        for path, text in texts.items():
-            page.write(path, text)
+        page.write(chosen.output, page.html(title, sections.of_all(given), lead=lead))
     except ResultError as error:
         print(f"fastio report: {error}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"fastio report: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
-    for path in texts:
-        print(path)
+    print(chosen.output)
     return 0
 
 
@@ -47,14 +41,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="fastio report",
         description="Makes one HTML page of results of the benchmarks, which needs no other file: tables, plots, what "
-        "was asked and what was reached, the machine, the versions, and the raw data.",
+        "was asked and what was reached, the machine and the versions.",
     )
     parser.add_argument("results", metavar="RESULT", nargs="+", type=Path, help="a JSON result of any suite")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("report.html"), metavar="FILE", help="the page (%(default)s)"
     )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as markdown, too")
-    parser.add_argument("--title", default="", help="of the page (the names of the results)")
     return parser
 
 
@@ -63,17 +55,13 @@ def _check(chosen: argparse.Namespace) -> None:
 
     :raises ResultError: with the option and what is wrong
     """
-    taken = {path.resolve(): "a RESULT" for path in chosen.results}
-    for option, path in (("--output", chosen.output), ("--markdown", chosen.markdown)):
-        if path is None:
-            continue
-        if path.is_dir():
-            raise ResultError(f"{option} {path}: that is a directory; the name of a file is needed")
-        if not path.parent.is_dir():
-            raise ResultError(f"{option} {path}: there is no directory {path.parent}")
-        if path.resolve() in taken:
-            raise ResultError(f"{option} {path}: that is {taken[path.resolve()]} as well")
-        taken[path.resolve()] = option
+    path = chosen.output
+    if path.is_dir():
+        raise ResultError(f"--output {path}: that is a directory; the name of a file is needed")
+    if not path.parent.is_dir():
+        raise ResultError(f"--output {path}: there is no directory {path.parent}")
+    if path.resolve() in [each.resolve() for each in chosen.results]:
+        raise ResultError(f"--output {path}: that is a RESULT as well")
 
 
 if __name__ == "__main__":

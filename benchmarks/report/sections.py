@@ -1,6 +1,5 @@
 """Results as sections of a page: the same for all suites."""
 
-import gzip
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import results, tables
-from benchmarks.harness.page import Code, Download, Folded, Notes, Part, Section, Text
+from benchmarks.harness.page import Code, Folded, Notes, Part, Section, Text
 from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.harness.suites import Suite
 from fastio.tables import Table
@@ -151,13 +150,8 @@ def _how(given: Given) -> Iterator[Part]:
     yield Text(f"Started {result.started}{ended}, with this command:")
     yield Code(shlex.join(result.command))
     yield Notes(tables.summary(result))
-    failures = [
+    yield from (
         Folded(f"What {title} said ({case.title or case.name})", [Code(variant.failure["stderr"])])
         for case in result.cases for title, variant in case.variants.items()
         if variant.failure and variant.failure["stderr"].strip()
-    ]  # fmt: skip
-    yield from failures
-    # No time in it: the same results make the same page.
-    data = gzip.compress(given.path.read_bytes(), mtime=0)
-    name = f"{given.path.name}.gz"
-    yield Download(f"Raw data: {name}", name, data, "application/gzip")
+    )  # fmt: skip

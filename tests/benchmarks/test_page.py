@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.harness import page
-from benchmarks.harness.page import Code, Download, Folded, Notes, Part, Plot, Section, Text
+from benchmarks.harness.page import Code, Folded, Notes, Part, Plot, Section, Text
 from fastio.tables import Table
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 72"><text>4 &lt; 5</text></svg>'
@@ -60,7 +60,7 @@ def sections() -> list[Section]:
         Section("Waits", [Section("Inner", [plot, Section("Deep", [Code("a\nb")])]), Section("Other")]),
         Section("Rest", [
             Folded("More", [Table("Longest", ["", "b"], [["x", "y"]]), Text("fine", "good")]), Notes(["one"]),
-            Download("Raw data", "raw.json", b"{}"), Table("Empty", ["a"], []),
+            Table("Empty", ["a"], []),
         ]),
     ]  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_tables():
 def test_any_text_is_text(one, two, three):
     parts: list[Part] = [
         Text(one), Notes([two]), Code(three), Folded(two, [Text(three)]),
-        Table(one, [two, three], [[three, one]], [two]), Plot(two, SVG, [one]), Download(one, two, b""),
+        Table(one, [two, three], [[three, one]], [two]), Plot(two, SVG, [one]),
     ]  # fmt: skip
     made = Read(page.html(one, [Section(two, parts), Section(three, parts)]))
     assert made.texts.count(one) or not one.strip() or "\r" in one or "\0" in one
