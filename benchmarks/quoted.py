@@ -4,8 +4,8 @@
 it is how many times better the row is than another. In place of the case may stand the title of a table, of those that
 the suite has as well. ``*`` stands for anything, ``min`` and ``max`` before it choose of all that fit, and ``A : B`` is
 a ratio, also to a number. ``percent`` before all of it gives a share as a percentage, and ``less`` the rest to 100 %.
-``cell`` gives the whole cell, with the interval, and ``day RUN`` the day of a run. A reference that does not name one
-figure is an error.
+``cell`` gives the whole cell, with the interval, or that of a ratio to another row (``RUN | CASE | ROW : ROW``), and
+``day RUN`` the day of a run. A reference that does not name one figure is an error.
 """
 
 import functools
@@ -60,6 +60,13 @@ def _texts(reference: str) -> Iterator[str]:
                 yield from [cell for cell in cells if _NUMBER.search(cell)][:1]
 
 
+def _against(reference: str) -> Iterator[str]:
+    """How many times better a row is than another of its case, with the interval."""
+    named, _, other = reference.partition(" : ")
+    run, case, row = named.split(" | ")
+    yield from (str(each.better(row, other)) for each in _runs()[run].cases if each.name == case)
+
+
 def figure(reference: str) -> str:
     """The figure that a reference names, as a sentence has it.
 
@@ -69,7 +76,7 @@ def figure(reference: str) -> str:
     if word == "day" and named in _runs():
         return _runs()[named].started[:10]
     if word == "cell":
-        return _one(reference, _texts(named))
+        return _one(reference, _against(named) if " : " in named else _texts(named))
     if word in ("percent", "less"):
         share = float(_figure(named))
         return f"{100 * (share if word == 'percent' else 1 - share):.0f} %"
