@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import eventlet
 from eventlet import greenthread, hubs
 from eventlet.support import greenlets
 
-from fastio.concurrency import child_exit
+from fastio.concurrency import child_exit, current
 from fastio.counters import Cause
 
 if TYPE_CHECKING:
@@ -134,6 +135,29 @@ def _identify(fd: int) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def is_waited_for(fd: int) -> bool:
+    """Whether a greenlet of this thread waits in the hub until ``fd`` can be read."""
+    hub = current.hub_of_thread()
+    return hub is not None and fd in hub.listeners[hub.READ]
+
+
+def unwatched(fd: int) -> int:
+    """Return ``fd``, or a copy in its place with a number on which no greenlet waits.
+
+    Who waits for a file that was closed meanwhile is woken once its number belongs to another file.
+
+    :raises OSError: no number is left; ``fd`` is closed then
+    """
+    hub = hubs.get_hub()
+    while fd in hub.listeners[hub.READ] or fd in hub.listeners[hub.WRITE]:
+        try:
+            copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, fd + 1)
+        finally:
+            os.close(fd)
+        fd = copy
+    return fd
+
+
 @contextlib.contextmanager
 def sleeps_end_early(code: CodeType, fd: int) -> Iterator[None]:
     """While this is entered, the ``eventlet.sleep()`` that a function with ``code`` calls ends once ``fd`` is readable.
@@ -201,7 +225,7 @@ class HubWaiter:
     def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
         end = None if seconds is None else time.monotonic() + seconds
         if popen.poll() is None and (seconds is None or seconds > 0):
-            pidfd = child_exit.open_pidfd(popen.pid)
+            pidfd = child_exit.open_pidfd(popen.pid, unwatched)
             if not isinstance(pidfd, Cause):
                 try:
                     self.opened(pidfd)

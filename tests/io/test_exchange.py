@@ -25,6 +25,9 @@ class Peer:
             raise TimeoutError
         return 0.01
 
+    def is_open(self, fd: int) -> bool:
+        return True
+
     def fed(self, offset: int) -> None:
         pass
 
@@ -33,9 +36,6 @@ class Peer:
 
     def ended(self, fd: int) -> None:
         pass
-
-    def is_open(self, fd: int) -> bool:
-        return True
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="poll and native threads; green ones are tested with Popen")

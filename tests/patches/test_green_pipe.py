@@ -654,3 +654,25 @@ def test_no_part_of_a_packet_is_discarded(patched: Any, hub: Any) -> None:
     os.close(writer)
     with GreenPipe(reader, "rb", 0) as stream:
         assert stream.read() == b"".join(packets)
+
+
+def test_a_second_reader_takes_nothing_from_the_first(in_hub: Any) -> None:
+    code = """
+    import os, posix
+    import fastio
+    from eventlet.greenio import GreenPipe
+    fastio.patch(strict=True)
+    reader, writer = os.pipe()
+    with GreenPipe(reader, "rb", 0) as file:
+        first = eventlet.spawn(os.read, file.fileno(), 100)
+        eventlet.sleep(0)
+        for read in (file.read, file.readall, lambda: file.read(10), lambda: file.readinto(bytearray(10))):
+            posix.write(writer, b"x")
+            try:
+                read()
+            except RuntimeError as error:
+                print(str(error)[:24])
+        print(first.wait())
+    os.close(writer)
+    """
+    assert in_hub(code) == "Second simultaneous read\n" * 4 + "b'xxxx'"

@@ -4,7 +4,9 @@ Upstream's ``readall`` reads 8 KiB at a time into a list. Its ``readinto`` reads
 A reader or writer whose peer keeps up never lets other greenlets run. With this patch, ``readall`` reads large chunks
 from a larger pipe into one growing result, and ``readinto`` reads in place. Each file yields after its share of
 ``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does. On a regular file or a block device, which
-greenlets share by its position, the patch never yields and splits no write; neither does upstream.
+greenlets share by its position, the patch never yields and splits no write; neither does upstream. Under
+``monkey_patch()``, ``os.read()`` is green and takes nothing from a file for which another greenlet waits: upstream's
+code runs then, and refuses.
 
 The methods are plain replacements of upstream's, with no function in between. So a ``read(1)`` costs little more than
 its call.
@@ -92,9 +94,10 @@ def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.read``."""
+    from fastio.concurrency.hub_wait import is_waited_for
 
     def read(self: Any, size: int = -1) -> bytes:
-        if size == -1 or not hook.active:
+        if size == -1 or not hook.active or os.read is not _read and is_waited_for(self._fileno):
             return wrapped(self, size)
         try:
             pace = self._fastio_pace
@@ -123,11 +126,10 @@ def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.readall``."""
+    from fastio.concurrency.hub_wait import is_waited_for
 
     def readall(self: Any) -> bytes:
-        if not hook.active:
-            return wrapped(self)
-        if not _is_stream(self._fileno):
+        if not hook.active or not _is_stream(self._fileno) or os.read is not _read and is_waited_for(self._fileno):
             return wrapped(self)
         settings = config.effective()
         drain = Drain(self._fileno, max(settings.chunk_size, LEAST), _pipe_size(self, settings))
@@ -155,9 +157,11 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.readinto``."""
     from eventlet.greenio.py3 import GreenFileIO
 
+    from fastio.concurrency.hub_wait import is_waited_for
+
     def readinto(self: Any, b: Any) -> int:
         # A subclass may have a read() of its own, which upstream's readinto() calls.
-        if not hook.active:
+        if not hook.active or os.read is not _read and is_waited_for(self._fileno):
             return wrapped(self, b)
         if type(self) is not GreenFileIO or not _popen.plain_bytes(b):
             _counts.fell_back(Reason.FOREIGN if type(self) is not GreenFileIO else Reason.INPUT)

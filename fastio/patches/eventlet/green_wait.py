@@ -30,7 +30,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
         if self.returncode is not None or timeout == 0:
             return look()
-        pidfd = child_exit.open_pidfd(self.pid)
+        pidfd = child_exit.open_pidfd(self.pid, hub_wait.unwatched)
         if isinstance(pidfd, Cause):
             _counts.fell_back(pidfd)
             return look()
