@@ -218,6 +218,10 @@ SMALL, LARGE = ({"report.0": [f"capacity {size}"]} for size in (65536, 1 << 20))
 CLOSED_BEFORE = {"op": "read", "error": "OSError", "args": "9, 'Bad file descriptor'"}
 
 
+#: An exchange fails, since another greenlet closes an output.
+BROKEN_OFF = {"value": {"turns": [[{**CLOSED_BEFORE, "op": "communicate"}], [{"op": "close"}]]}, "closed": []}
+
+
 def turns(*lines: dict[str, Any]) -> dict[str, Any]:
     return outcome({"value": {"turns": [[line] for line in lines]}})
 
@@ -278,10 +282,14 @@ def refused(by: str) -> dict[str, Any]:
         ([TOGETHER], turns({"op": "read", "value": 1}, {"op": "close"}), turns(CLOSED_BEFORE, {"op": "close"}),
          "together: value: turns -> turns"),
         ([TOGETHER], turns(CLOSED_BEFORE), turns({"op": "read", "value": 1}), "together: value: turns -> turns"),
+        ([TOGETHER, READ], outcome(BROKEN_OFF, {"value": 1}),
+         outcome({**BROKEN_OFF, "closed": ["stdin"]}, {"value": 2}), None),
         # … but patched code refuses no more than stock does, and one line alone is never refused.
         ([TOGETHER], refused("other"), outcome({"value": 2}), "together: value: turns -> int"),
         ([TOGETHER], outcome({"value": 2}), refused("reentrant call inside"), "together: value: int -> turns"),
         ([READ], refused("reentrant call inside"), outcome({"value": 2}), "read: value: turns -> int"),
+        # … but for a program whose worker has kept the listeners of another.
+        ([READ], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
         # Under a hub it is chance which outputs were read when stdin breaks.
         ([{"op": "communicate"}], outcome(BROKEN, green=True), outcome(ANOTHER_BROKEN, green=True), None),
         ([{"op": "communicate"}], outcome(BROKEN), outcome(ANOTHER_BROKEN), "communicate: closed: [] -> stdout"),
