@@ -247,11 +247,15 @@ def as_text(found: Mapping[str, Any], width: int | None = None, everything: bool
     :param width: in columns; None: as wide as it needs
     """
     report, changes = found["report"], found["changes"]
-    in_effect = list(dict.fromkeys(each["name"] for each in report["patches"] if each["outcome"] == Outcome.APPLIED))
-    shown = in_effect if everything else _by_library(in_effect, found["stores"])
+    applied = list(dict.fromkeys(each["name"] for each in report["patches"] if each["outcome"] == Outcome.APPLIED))
+    others = [each for each in config.STORES if found["stores"] and each not in found["stores"]]
+    in_effect = [name for name in applied if not any(store in name for store in others)]
+    shown = in_effect if everything else _by_library(in_effect)
+    more = len(applied) - len(in_effect)
+    unused = f" {more} more for stores that are not configured." if more else ""
     parts = [
         _about(found, everything),
-        [f"{len(in_effect)} patches would be in effect: {', '.join(shown) or 'none'}."],
+        [f"{len(in_effect)} patches would be in effect: {', '.join(shown) or 'none'}.{unused}"],
         [f"{len(found['left_alone'])} patches would be left alone.", *_left_alone(found, everything)],
     ]
     if everything:
@@ -277,18 +281,17 @@ def _about(found: Mapping[str, Any], everything: bool) -> list[str]:
         lines.append(f"fastio is not installed for {found['interpreter']}; this is what it would do there.")
     if served := found["server"]:
         files = ", ".join(served["files"]) or "its options"
-        lines.append(f"{served['server']} loads {served['module'] or 'nothing'}, as {files} say.")
+        says = "says" if len(served["files"]) == 1 else "say"
+        lines.append(f"{served['server']} loads {served['module'] or 'nothing'}, as {files} {says}.")
     stores = ", ".join(found["stores"]) or "none"
     return [*lines, f"Configuration: {', '.join(found['files']) or 'none'}. Stores: {stores}."]
 
 
-def _by_library(names: Sequence[str], stores: Sequence[str]) -> list[str]:
+def _by_library(names: Sequence[str]) -> list[str]:
     """The patches of glance and of its stores, and how many there are of each other library."""
-    others = [each for each in config.STORES if stores and each not in stores]
     found: dict[str, list[str]] = {}
     for name in names:
-        if not any(store in name for store in others):
-            found.setdefault(registry.listed()[name].library, []).append(name)
+        found.setdefault(registry.listed()[name].library, []).append(name)
     own = [each for library in ("glance", "glance_store") for each in found.pop(library, [])]
     return [*own, *(f"{len(of)} of {library}" for library, of in found.items())]
 

@@ -84,6 +84,11 @@ def test_a_service_with_its_configuration(service: Path, conf: Path, tmp_path: P
     assert [entry["outcome"] for entry in found["report"]["patches"] if entry["name"] == "communicate"] == ["applied"]
     assert found["changes"] == {patch.name: patch.changes for patch in registry.patches() if patch.changes}
     assert " patches would be in effect: " in command.as_text(found)
+    for entry in found["report"]["patches"]:
+        has_been = entry["name"] in ("store_rbd", "store_swift", "fix_cinder_file_volumes")
+        entry["outcome"] = "applied" if has_been else "off"
+    text = command.as_text(found)
+    assert "\n1 patches would be in effect: store_rbd. 2 more for stores that are not configured.\n" in text
     assert not (tmp_path / "started").exists()
 
 
