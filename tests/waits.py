@@ -21,7 +21,6 @@ WAITING = frozenset({
 
 #: Calls that only have the name: of a function of ours, or of a setting.
 NOT_WAITING = {
-    ("patching/exclusive.py:Exclusive.change", "self.run(work)"): "see its module",
     ("trace/wsgi.py:traced.trace", "_Request(environ, *names).run(application, start_response)"): "the application",
     ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, counts)"): "see _popen.communicate",
@@ -96,7 +95,7 @@ NATIVE = {
     ("io/transfers.py:Sender.wait", "time.sleep(0.05)"):
         "the end of a worker of uWSGI, where connections are given away only without green threads",
     ("patches/glance/glance_slow_clients.py:make_drain_workers.drain_workers", "sender.wait()"): "see Sender.wait",
-    ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
+    ("patching/exclusive.py:Exclusive.change", "with self._lock"): "patching; see there who holds it, and for how long",
     ("patches/subprocess/wait.py:make.wait_for_exit", "selector.wait(delay)"): "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
