@@ -7,7 +7,7 @@ the run ``NAME`` of one of the files there are
 - ``NAME-judged.rst``: what the suite says of the figures,
 - ``NAME.png``: what fastio gains and loses in each case,
 - ``NAME-CASE.png``: the rows of a case,
-- ``NAME-PLOT.png``: what only the suite draws, such as requests/s by how many there are at a time,
+- ``NAME-PLOT.png``: what only the suite draws, such as requests/s by their concurrency,
 
 and of all runs together there is ``overview.rst``, and of those of candidates ``candidates.rst``. A sentence has a
 figure of them by the role ``fig`` (:mod:`benchmarks.quoted`).

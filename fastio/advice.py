@@ -1,4 +1,4 @@
-"""What to change in a deployment of glance, the largest gain first, for ``fastio check``.
+"""Advice for a deployment of glance, the largest gain first, for ``fastio check``.
 
 The figures are those of kept results, which :doc:`/measuring/benchmarks` explains; a test compares them.
 """

@@ -242,7 +242,7 @@ def configuration(
 
 
 def as_text(found: Mapping[str, Any], width: int | None = None, everything: bool = False) -> str:
-    """What :func:`look` returns, for people: what matters most, in so many lines of 80 columns, or everything.
+    """Format the result of :func:`look` for people: the most important in 25 lines of 80 columns, or everything.
 
     :param width: in columns; None: as wide as it needs
     """

@@ -43,7 +43,7 @@ class ServerError(FastioError):
 
 
 class Served(NamedTuple):
-    """What the options of a server say."""
+    """The options of a server."""
 
     #: ``uWSGI``, ``gunicorn`` or ``mod_wsgi``
     server: str
@@ -66,7 +66,7 @@ class Served(NamedTuple):
 
 
 def read(program: Sequence[str], environ: Mapping[str, str]) -> Served | None:
-    """What a command line tells a server, and the files that it names; None if the program is none of these servers.
+    """Read a command line and the files that it names; return None if the program is none of these servers.
 
     :param environ: that it is started with
     :raises ServerError: if such a file cannot be read

@@ -50,8 +50,8 @@ pytest_plugins = ["benchmarks.tools.limits"]
 
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
-#: What is the same code in both runs, and so only in the native one: it reads what the repository, a setting or a trace
-#: has, recognises code, or runs programs in processes of their own.
+#: Tests of code that is the same in both modes, run natively only: they read the repository, settings or traces,
+#: recognise code, or run programs in separate processes.
 NATIVELY_ONLY = (
     "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "patching/test_distributions.py",
     "patching/test_known_code.py", "patching/test_places.py", "patching/test_registry.py",
@@ -96,7 +96,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell gives it to what runs in its background, and every child of a test would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: What stood at the attributes when the last test ended.
+#: The values of the attributes when the last test ended.
 _stood: dict[str, Any] = {}
 _PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
 _GREEN_MODULES = ("eventlet.green.subprocess", "eventlet.green.os", "eventlet.greenio.py3")

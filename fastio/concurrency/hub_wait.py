@@ -163,7 +163,7 @@ def sleeps_end_early(code: CodeType, fd: int) -> Iterator[None]:
     """While this is entered, the ``eventlet.sleep()`` that a function with ``code`` calls ends once ``fd`` is readable.
 
     Whatever else the greenlet may be waiting for then, such as in a method that the function calls, goes on. Where the
-    hub cannot wait for ``fd``, the sleep is as long as it is.
+    hub cannot wait for ``fd``, the sleep is not shortened.
     """
     hub, greenlet = hubs.get_hub(), greenlets.getcurrent()
 

@@ -53,7 +53,7 @@ class Exclusive:
         return self._lock.locked()
 
     def change(self, work: Callable[[], T]) -> T | None:
-        """What ``work()`` returns, run while no other thread is inside; where this one is None, and it is run later."""
+        """Return the result of ``work()``, run while no other thread is inside; None if this one is: it runs later."""
         if self.inside:
             self.leave(work)
             return None

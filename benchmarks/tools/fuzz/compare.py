@@ -128,7 +128,7 @@ def _comes_first(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
 
 
 def _turns(seen: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each operation of those that take turns has."""
+    """The results of all operations that take turns, one after the other."""
     value = seen.get("value")
     return [each for turn in value.get("turns", ()) for each in turn] if isinstance(value, dict) else []
 

@@ -137,7 +137,7 @@ def _is_on(option: str) -> bool:
 
 
 def _number(option: str, default: int) -> int:
-    """What an option is set to; like uWSGI, this reads the digits at the beginning."""
+    """Return the number that an option is set to; like uWSGI, read the digits at the beginning."""
     given = _given(option)
     return int(digits[0]) if given and (digits := re.match(r"\d+", given[-1])) else default
 
