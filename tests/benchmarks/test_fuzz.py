@@ -215,6 +215,7 @@ BROKEN, ANOTHER_BROKEN = ({"error": "BrokenPipeError", "closed": closed} for clo
 SMALL, LARGE = ({"report.0": [f"capacity {size}"]} for size in (65536, 1 << 20))
 
 
+REAPED = {"op": "wait", "during": [{"op": "reap"}]}
 CLOSED_BEFORE = {"op": "read", "error": "OSError", "args": "9, 'Bad file descriptor'"}
 
 
@@ -290,6 +291,9 @@ def refused(by: str) -> dict[str, Any]:
         ([READ], refused("reentrant call inside"), outcome({"value": 2}), "read: value: turns -> int"),
         # … but for a program whose worker has kept the listeners of another.
         ([READ], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
+        # On native threads it is chance who reaps a child.
+        ([REAPED, READ], outcome({"value": -9}, {"value": 1}), outcome({"value": 0}, {"value": 2}), None),
+        ([REAPED], outcome({"value": -9}, green=True), outcome({"value": 0}, green=True), "wait: value: int -> int"),
         # Under a hub it is chance which outputs were read when stdin breaks.
         ([{"op": "communicate"}], outcome(BROKEN, green=True), outcome(ANOTHER_BROKEN, green=True), None),
         ([{"op": "communicate"}], outcome(BROKEN), outcome(ANOTHER_BROKEN), "communicate: closed: [] -> stdout"),
@@ -348,6 +352,17 @@ def test_a_rule_explains_only_what_its_fix_is_for(
     found = compare.difference(made, before, after)
     assert found is not None
     assert rules.explained(rules.Case(made, found, before, after, {}, frozenset(rules.RULES) - {without})) == rule
+
+
+@pytest.mark.parametrize(("steps", "rule"), [(["packets:1"], "fix_green_encoding"), ([], None)])
+def test_a_large_read_may_have_more_packets_than_natively(steps: list[str], rule: str | None) -> None:
+    made = program(steps, {"stdout": "PIPE", "encoding": "utf-16"}, {"op": "read", "f": "stdout", "n": []})
+    stock, patched, native = (
+        outcome({"value": None}, each) for each in ({"error": "UnicodeDecodeError"}, {"value": "text"}, {"value": "te"})
+    )
+    found = compare.difference(made, stock, patched)
+    assert found is not None
+    assert rules.explained(rules.Case(made, found, stock, patched, native, frozenset(rules.RULES))) == rule
 
 
 def test_every_rule_is_named_after_a_fix() -> None:

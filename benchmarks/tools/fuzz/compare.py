@@ -71,7 +71,7 @@ def difference(
         parted = (
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
             or any(refusal in json.dumps(mine) for refusal in (_REFUSALS if several else _LATER))
-            or _comes_first(mine, other)
+            or _comes_first(mine, other) or _races(operation, stock)
         )  # fmt: skip
         if index < start:
             continue
@@ -125,6 +125,11 @@ def _comes_first(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
         and (mine["op"] in _READS and "value" in other or mine["op"] == "communicate" and mine == other)
         for mine, other in zip(before, after, strict=True)
     )  # fmt: skip
+
+
+def _races(operation: dict[str, Any], outcome: dict[str, Any]) -> bool:
+    """Whether it is chance who reaps the child: on native threads, several wait for it in the kernel."""
+    return not outcome.get("green") and any(each["op"] == "reap" for each in operation.get("during", ()))
 
 
 def _turns(seen: dict[str, Any]) -> list[dict[str, Any]]:

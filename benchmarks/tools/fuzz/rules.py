@@ -76,8 +76,12 @@ _READS = ("read", "read1", "readline", "readlines", "readinto", "iterate")
 
 def _green_encoding(case: Case) -> bool:
     decides = bool(case.popen.get("encoding") or case.popen.get("errors"))
-    # Some operations exist with greenlets only.
-    alone = not case.native and case.operation.get("op") in (None, "communicate", *_READS)
+    # Some operations exist with greenlets only, and natively a large read loses parts of packets.
+    alone = (not case.native or "packets" in str(case.program.get("children"))) and case.operation.get("op") in (
+        None,
+        "communicate",
+        *_READS,
+    )
     # The same text has another length in bytes, so that a buffer is written at another time.
     errors = {case.seen(case.stock).get("error"), case.seen(case.patched).get("error")}
     breaks = errors == {None, "BrokenPipeError"} and case.operation.get("f") == "stdin"
