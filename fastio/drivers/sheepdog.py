@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 
 MIB = 1 << 20
 
-#: An image of unknown size grows by so many bytes at a time, which are in memory until they are written: ``dog``
+#: An image of unknown size grows in steps of so many bytes, which are in memory until they are written: ``dog``
 #: cannot make an image smaller, and throws away what is written past its end.
 SEGMENT = 64 * MIB
 

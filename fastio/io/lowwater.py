@@ -1,6 +1,6 @@
 """Reading a large chunk from a socket without being woken for each piece of it.
 
-A peer sends what it has, often 64 KiB at a time, and the reader wakes up for each piece. Natively this is a system
+A peer sends what it has, often pieces of 64 KiB, and the reader wakes up for each piece. Natively this is a system
 call, and under eventlet a trip through the hub. With a low-water mark (``SO_RCVLOWAT`` in socket(7)), the kernel
 gathers as much as was asked for and wakes the reader once. It never waits for more than its buffer can take:
 ``tcp_set_rcvlowat`` enlarges the buffer, and a full buffer is readable whatever the mark is. An end or an error of the

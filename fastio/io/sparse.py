@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-#: Bytes that are compared at a time, and the smallest hole that :func:`runs` finds.
+#: Bytes that are compared in one step, and the smallest hole that :func:`runs` finds.
 GRAIN = 64 * 1024
 
 _ZEROS = bytes(GRAIN)

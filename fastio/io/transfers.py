@@ -325,8 +325,8 @@ class ChunkTransfer(Transfer):
     chunks on.
 
     :param first: the first chunk
-    :param next_chunk: returns the next one, and raises StopIteration after the last; may wait, and is called by one
-        thread at a time
+    :param next_chunk: returns the next one, and raises StopIteration after the last; may wait, and is not
+        called concurrently
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from fastio.config import KIB
 from fastio.counters import Cause, Reason, Tally
 from fastio.io import file_sending, image_files, syscalls
 
-#: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends at a time: a
+#: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends in a call: a
 #: socket's time-out is for each block, so that a larger one would have less time for a byte.
 BLOCK = 16 * KIB
 

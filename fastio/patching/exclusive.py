@@ -1,4 +1,4 @@
-"""Work that only one thread does at a time, and that those who cannot wait leave to the one that is at it."""
+"""Work that one thread alone does, and that threads which cannot wait leave to the one that does it."""
 
 import os
 import sys

@@ -19,7 +19,7 @@ from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
 from fastio.version import VERSION
 
-#: The records, the hooks and the settings in force change by one thread at a time.
+#: Serializes changes of the records, the hooks and the settings in force.
 _turns = Exclusive()
 _STATE = state.STATE
 #: Takes back what a call did.

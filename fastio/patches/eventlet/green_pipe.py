@@ -1,6 +1,6 @@
 """``green_pipe``: eventlet's GreenPipe (``eventlet.greenio.py3.GreenFileIO``).
 
-Upstream's ``readall`` reads 8 KiB at a time into a list. Its ``readinto`` reads into a temporary object and copies it.
+Upstream's ``readall`` reads blocks of 8 KiB into a list. Its ``readinto`` reads into a temporary object and copies it.
 A reader or writer whose peer keeps up never lets other greenlets run. With this patch, ``readall`` reads large chunks
 from a larger pipe into one growing result, and ``readinto`` reads in place. Each file yields after its share of
 ``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does. On a regular file or a block device, which

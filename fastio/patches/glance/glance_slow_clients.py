@@ -344,7 +344,7 @@ def _context() -> Any:
 
 
 def most() -> int:
-    """Transfers of this process at a time: each has two descriptors, of half of those that there may be."""
+    """Concurrent transfers of this process: each has two descriptors, of half of those that there may be."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = config.effective().transfers
     return most if soft == resource.RLIM_INFINITY else min(most, soft // 4)

@@ -3,7 +3,7 @@
 ``store_chunk_sizes`` sets the chunk of reads and writes, or ``filesystem_store_chunk_size`` if the operator has set
 it. For eventlet, a regular file is always ready. So upstream's reads and writes block the hub as long as the disk or
 the file server takes. With this patch, a native thread reads what is not in the page cache, and writes everything. If
-there are many images at a time, each reads its share of ``yield_bytes``.
+there are many concurrent transfers, each reads its share of ``yield_bytes``.
 
 With ``filesystem_thin_provisioning``, holes are found in steps of 64 KiB (upstream's default chunk), or of the chunk
 if that is smaller. They are found by comparing memory instead of looking at each byte.

@@ -1,6 +1,6 @@
 """``store_http``: glance_store's http driver reads images in chunks of the configured size.
 
-Upstream reads 4 MiB at a time, a value that it inherits and that no option changes. With this patch it is a setting,
+Upstream reads blocks of 4 MiB, a value that it inherits and that no option changes. With this patch it is a setting,
 by default 1 MiB. The kernel gathers large parts of a chunk before it wakes the reader. Upstream is woken for each
 piece that the server sends. (This does not apply to TLS; see :mod:`fastio.io.lowwater`.)
 """

@@ -5,7 +5,7 @@ waits, too. With this patch:
 
 * If an image is read in order, the next chunks are requested while the consumer has the chunk before. ``add()`` reads
   and hashes while the chunks before are written. Both use librbd's ``aio_read`` and ``aio_write``, with no more than 4
-  chunks or 4 MiB at a time.
+  chunks or 4 MiB in flight.
 * Under eventlet a native thread waits for these reads and writes. Opening, creating and deleting an image block the
   hub as long as upstream's calls do, because a thread that made these calls would run Python code.
 * ``store_chunk_sizes`` sets the chunk. It changes neither the object size of new images nor the step by which an image

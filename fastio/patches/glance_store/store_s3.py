@@ -1,6 +1,6 @@
 """``store_s3``: glance_store's s3 driver reads and writes in chunks of the configured size.
 
-Upstream downloads 64 KiB and uploads 5 MiB at a time, and no option changes this. With this patch, both are settings.
+Upstream downloads blocks of 64 KiB and uploads parts of 5 MiB. No option changes this; here both are settings.
 By default a download comes in chunks of 1 MiB, and a part of a multipart upload is read at once. The pieces of a part
 are copied once. Upstream copies the whole part again for each piece: 80 times for pieces of 64 KiB in a part of 10
 MiB. This happens if an image file returns less than it is asked for.
@@ -35,7 +35,7 @@ class PartReader:
     """An image file that is read as far as the next part of the upload needs, and no further than upstream would.
 
     :param part: bytes of a part; only the last one may have less
-    :param most: most bytes to ask ``image_file`` for at a time
+    :param most: most bytes to ask ``image_file`` for in one read
     :param begin: called before the first byte for a part is read
     """
 

@@ -88,7 +88,7 @@ def make_put_object(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any
 
 
 class SegmentFile:
-    """An image file that gives more at a time than it is asked for, within its segment.
+    """An image file that gives more in one read than it is asked for, within its segment.
 
     :param left: bytes of the segment
     """

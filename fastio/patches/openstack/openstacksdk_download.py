@@ -1,6 +1,6 @@
-"""``openstacksdk_download``: openstacksdk reads objects and images 1 MiB at a time.
+"""``openstacksdk_download``: openstacksdk reads objects and images in blocks of 1 MiB.
 
-Upstream reads 1,024 bytes of an object at a time unless the program asks for more, and as many of an image for
+Upstream reads an object in blocks of 1,024 bytes unless the program asks for more, and also an image for
 ``openstack image save``. Each of these pieces goes through requests, urllib3 and http.client. With this patch, a size
 of 1,024 bytes becomes 1 MiB, the size that upstream has for images. ``stream_object()`` still gives pieces of 1,024
 bytes, cut from large ones. Any other size stays. If a download breaks off, up to 1 MiB that has arrived is lost, where
@@ -78,7 +78,7 @@ def make_download(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 PATCH = Patch(
     __name__,
-    summary="openstacksdk: objects and images are read 1 MiB at a time, where upstream reads 1 KiB",
+    summary="openstacksdk: objects and images are read in blocks of 1 MiB, where upstream reads 1 KiB",
     targets=(
         Target(
             "openstack.object_store.v1._proxy:Proxy.get_object",

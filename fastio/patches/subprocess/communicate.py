@@ -1,7 +1,7 @@
 """``communicate``: ``subprocess.Popen._communicate`` on native threads (POSIX).
 
-Upstream reads 32 KiB at a time from a pipe of 64 KiB into a list, and joins the list at the end. It writes 4 KiB at a
-time. With this patch, the pipe is made larger once the child has much to say. Everything that the pipe holds is read
+Upstream reads blocks of 32 KiB from a pipe of 64 KiB into a list, and joins the list at the end. It writes blocks of
+4 KiB. With this patch, the pipe is made larger once the child has much to say. Everything that the pipe holds is read
 at once, into one growing result. Input is written in slices as large as the pipe can take. Upstream's code handles
 input that cannot be sliced by bytes, and everything in a thread that has a hub.
 """
