@@ -123,7 +123,12 @@ class Team:
                 )  # fmt: skip
         for name in names:
             self._workers[name].send(program, scale)
-        return {name: self._workers[name].receive() for name in names}
+        seen = {name: self._workers[name].receive() for name in names}
+        for name in names:
+            # Its hub has listeners of this program or an earlier one left, which decide what comes of the next.
+            if "Second simultaneous" in json.dumps(seen[name]):
+                self._workers[name].stop()
+        return seen
 
     @property
     def fixes(self) -> frozenset[str]:
