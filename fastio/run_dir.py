@@ -36,8 +36,8 @@ INTERVAL = 10.0
 REMOVALS, LOOKS = 256, 4
 #: Seconds after which the file of another container's process counts as left behind.
 STALE = 3600
-#: Bytes of a file that are read.
-MOST_BYTES = 1 << 20
+#: Bytes of a file that are read, and files that are summed.
+MOST_BYTES, MOST_FILES = 1 << 20, 10_000
 
 _NAME = re.compile(r"fastio-(\d+)-(\d+)-(\d+)(\.json|\.prom)(?:\.new|\.last)?")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -381,7 +381,7 @@ def read(pid: int, directory: str | None = None) -> dict[str, Any]:
 
 
 def read_all(directory: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return what the live processes of a directory have written, and a line for each file of one that is not used.
+    """Return what the live processes of a directory have written, and a line for each file that is skipped.
 
     :raises StatusError: if the directory cannot be read
     """
@@ -391,14 +391,19 @@ def read_all(directory: str) -> tuple[list[dict[str, Any]], list[str]]:
         names = sorted(os.listdir(directory))
     except OSError as error:
         raise StatusError(f"run_dir: {directory!r}: {error.strerror}") from None
-    for match in filter(None, map(_NAME.fullmatch, names)):
-        if match[0].endswith(".json") and (match[1] != _namespace("self") or start(match[2]) == match[3]):
+    for name in names[:MOST_FILES]:
+        match = _NAME.fullmatch(name)
+        if match is None:
+            skipped.append(f"{name!r} is not fastio's")
+        elif name.endswith(".json") and (match[1] != _namespace("self") or start(match[2]) == match[3]):
             try:
-                found.append(_read(os.path.join(directory, match[0]), owners))
+                found.append(_read(os.path.join(directory, name), owners))
             except FileNotFoundError:
                 continue
             except StatusError as error:
                 skipped.append(str(error))
+    if len(names) > MOST_FILES:
+        skipped.append(f"{len(names) - MOST_FILES} more files were not read")
     return found, skipped
 
 
