@@ -451,6 +451,9 @@ def test_how_long_a_client_may_take(uwsgi: types.SimpleNamespace) -> None:
     assert _uwsgi.patience() == 4
     uwsgi.opt["socket-timeout"] = b"10"
     assert _uwsgi.patience() == 10
+    # For ever.
+    uwsgi.opt["socket-timeout"] = b"-1"
+    assert _uwsgi.patience() == -1
 
 
 def test_an_application_may_not_hear_that_its_client_is_gone(uwsgi: types.SimpleNamespace) -> None:

@@ -137,9 +137,9 @@ def _is_on(option: str) -> bool:
 
 
 def _number(option: str, default: int) -> int:
-    """Return the number that an option is set to; like uWSGI, read the digits at the beginning."""
+    """Return the number that an option is set to; like uWSGI, read the sign and the digits at the beginning."""
     given = _given(option)
-    return int(digits[0]) if given and (digits := re.match(r"\d+", given[-1])) else default
+    return int(digits[0]) if given and (digits := re.match(r"\s*[+-]?\d+", given[-1])) else default
 
 
 def patience() -> int:
