@@ -144,7 +144,7 @@ def is_waited_for(fd: int) -> bool:
 def unwatched(fd: int) -> int:
     """Return ``fd``, or a copy in its place with a number on which no greenlet waits.
 
-    Who waits for a file that was closed meanwhile is woken once its number belongs to another file.
+    The hub wakes a greenlet that waits for a closed file once the number of that file belongs to another one.
 
     :raises OSError: no number is left; ``fd`` is closed then
     """

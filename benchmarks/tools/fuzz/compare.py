@@ -11,10 +11,11 @@ _MUCH, _LITTLE = 60_000, 512
 _ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
 _READS = ("read", "read1", "readline", "readinto", "iterate")
-#: How a buffer and the hub refuse to serve two at the same moment. The hub also refuses a later call, or a later
-#: program, since its ``select()`` leaves listeners behind where one of several descriptors was closed.
-_LATER = ("Second simultaneous",)
-_REFUSALS = ("reentrant call inside", *_LATER)
+#: How the hub refuses a second reader; also in a later call or program, since its ``select()`` leaves listeners behind
+#: where one of several descriptors was closed.
+LATER = "Second simultaneous"
+#: How a buffer and the hub refuse to serve two at the same moment.
+_REFUSALS = ("reentrant call inside", LATER)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def difference(
         several = several or bool({"turns", "during"} & {*operation})
         parted = (
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
-            or any(refusal in json.dumps(mine) for refusal in (_REFUSALS if several else _LATER))
+            or any(refusal in json.dumps(mine) for refusal in (_REFUSALS if several else [LATER]))
             or _comes_first(mine, other) or _races(operation, stock)
         )  # fmt: skip
         if index < start:
@@ -117,7 +118,7 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
 def _comes_first(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
     """Whether a read has what was at hand before another greenlet closes the file: stock waits in the hub first.
 
-    So has an exchange with a child that fails at a closed output, of which more or less of the input was sent by then.
+    An exchange with a child that fails at a closed output may have sent more or less of its input by then.
     """
     before, after = _turns(stock), _turns(patched)
     return len(before) == len(after) and any(seen["op"] == "close" for seen in before) and any(

@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.tools.fuzz.compare import LATER
+
 HERE = pathlib.Path(__file__).parent
 HUBS = ("epolls", "poll", "selects", "asyncio")
 #: Seconds after which a program that tells nothing hangs, times ``scale``; one that runs is done within a second.
@@ -126,7 +128,7 @@ class Team:
         seen = {name: self._workers[name].receive() for name in names}
         for name in names:
             # Its hub has listeners of this program or an earlier one left, which decide what comes of the next.
-            if "Second simultaneous" in json.dumps(seen[name]):
+            if LATER in json.dumps(seen[name]):
                 self._workers[name].stop()
         return seen
 
