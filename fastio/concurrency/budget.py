@@ -1,12 +1,12 @@
 """One fairness budget for all transfers of the process.
 
 A hub resumes every greenlet that is ready before it looks at timers again. With a fixed amount for each greenlet, such
-a turn would take longer with each transfer, and everything else would be later. So there is one amount for all
-transfers, which they share equally.
+a turn would take longer with each transfer, and delay everything else. One amount for all transfers, which they share
+equally, avoids that.
 
-Only transfers that move bytes take part. A transfer that waits for its peer for longer than a turn is forgotten by
-itself, and so is a transfer whose thread has ended. Nobody has to report this. So there is no lock here that a
-finalizer, a signal handler or a fork could want.
+Only transfers that move bytes take part. A transfer that waits for its peer for longer than a turn is forgotten without
+being reported, and so is a transfer whose thread has ended: there is no lock here that a finalizer, a signal handler or
+a fork could want.
 """
 
 import os
@@ -17,12 +17,12 @@ from collections.abc import Callable
 #: cost of the turn itself (two system calls and the switch) outweighs the bytes.
 FLOOR = 64 * 1024
 
-#: Seconds, many turns. Who has moved nothing for two of them at most, and for one at least, is forgotten.
+#: Seconds, many turns. A transfer that has moved nothing for one to two such periods is forgotten.
 PERIOD = 0.05
 
 
 class Budget:
-    """Counts the active transfers and tells each of them its share of ``yield_bytes``."""
+    """Counts the active transfers and gives each of them its share of ``yield_bytes``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -13,12 +13,12 @@ def open_pidfd(pid: int, numbered: Callable[[int], int] = int) -> int | Cause:
 
     A reason where there is nothing to wait for in this way: the child has exited, is not ours or was
     reaped elsewhere (ECHILD, also with SIGCHLD ignored), no descriptor is left (EMFILE), or
-    the kernel has no pidfd. The caller then goes on as upstream does. The child is not reaped.
+    the kernel has no pidfd. The caller then goes on like upstream. The child is not reaped.
 
     :param numbered: returns the descriptor, or a copy in its place that has another number
     """
     try:
-        # Only a child that nobody has reaped keeps its pid; another process could have it by now.
+        # Only an unreaped child keeps its pid; another process could have it by now.
         if os.waitid(os.P_PID, pid, _WAITABLE) is not None:
             return Reason.EXITED
         return numbered(os.pidfd_open(pid))

@@ -1,6 +1,6 @@
 """Whether the running thread has a hub: the one answer for everything that waits.
 
-In a thread with a hub, a wait in the kernel stops every greenlet of the thread. So code that waits there either waits
+In a thread with a hub, a wait in the kernel stops every greenlet of the thread. Code that waits there either waits
 in the hub, or leaves the wait to upstream's code. In a thread without a hub there is no other greenlet to stop,
 whatever was monkey patched.
 """
@@ -53,7 +53,7 @@ def is_idle(hub: Any) -> bool:
 
 
 def may_block() -> bool:
-    """Whether a wait in the kernel stops nobody else: this thread has no hub, neither eventlet's nor gevent's."""
+    """Whether a wait in the kernel stops no other greenlet: this thread has no hub, neither eventlet's nor gevent's."""
     return hub_of_thread() is None and _of_gevent() is None
 
 

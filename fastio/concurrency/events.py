@@ -42,7 +42,7 @@ class HubEvent:
     def wait(self, seconds: float) -> bool:
         from fastio.concurrency.hub_wait import WAITER
 
-        # The number may have been another file's a moment ago, which the hub must be told.
+        # The hub must know that the number may have been another file's a moment ago.
         WAITER.opened(self._fd)
         return WAITER.readable(self._fd, seconds)
 

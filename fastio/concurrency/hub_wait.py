@@ -42,7 +42,7 @@ class HubSelector:
     def __init__(self) -> None:
         self._hub = hubs.get_hub()
         self._greenlet = greenlets.getcurrent()
-        #: what is waited for, by descriptor
+        #: events that are waited for, by descriptor
         self._events: dict[int, str] = {}
         self._listeners: dict[int, Any] = {}
         #: device and inode of each descriptor when its listener was added
@@ -237,7 +237,7 @@ class HubWaiter:
         return self.until(lambda: popen.poll() is not None, left, _LOOKS)
 
     def until(self, ready: Callable[[], bool], seconds: float | None, interval: float) -> bool:
-        """Ask ``ready()`` every ``interval`` seconds, for what no descriptor tells; False after ``seconds``."""
+        """Ask ``ready()`` every ``interval`` seconds, without a descriptor to wait for; False after ``seconds``."""
         end = None if seconds is None else time.monotonic() + seconds
         while not ready():
             if end is not None and time.monotonic() >= end:

@@ -21,7 +21,7 @@ def run(function: Callable[..., Any], *args: Any) -> Any:
     """The result of ``function(*args)``; other greenlets run meanwhile. Natively, and in the hub, a plain call.
 
     An exception that arrives while it runs (a time-out, a kill) comes through once the call has ended, as it would if
-    the hub had been held: nobody closes or reuses what a native thread is still working on.
+    the hub had been held: nothing that a native thread is still working on is closed or reused.
 
     :param function: written in C, and raises no exception: those of :mod:`fastio.io.libc` tell a failure by their
         result

@@ -1,7 +1,7 @@
 """Yielding to the hub: one transfer's share of ``yield_bytes``, and what happens when it is used up.
 
 As far as eventlet knows, a file, a block device or librbd never has to wait, and neither does a pipe or a socket whose
-peer keeps up. So without this, a transfer would run from the first byte to the last before any other greenlet runs.
+peer keeps up. Without this, a transfer would run from the first byte to the last before any other greenlet runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastio.counters import Tally
 #: slower than with stock (``tox -e bench -- network``), and twenty local ones no faster (``bench -- glance``).
 SHARE = MIB
 
-#: Seconds after which a transfer goes through the hub although nobody seems to be waiting there. A release of eventlet
+#: Seconds after which a transfer goes through the hub although nothing seems to be waiting there. A release of eventlet
 #: may have something to do that :func:`fastio.concurrency.current.is_idle` does not know of.
 LONGEST = 0.002
 
@@ -35,9 +35,9 @@ def share(floor: int = SHARE, more: int = 1) -> int:
 class Pace:
     """One transfer's share of ``yield_bytes``, which all transfers of a hub have together.
 
-    Whoever moves bytes calls ``yield_when_due()`` before, and takes them off ``left`` after. An exception that arrives
-    while others run (a time-out, a kill) so finds nothing that was read and not returned, or written and not told.
-    After a wait, in which others have run, comes ``renew()``.
+    Callers that move bytes call ``yield_when_due()`` before, and take them off ``left`` after. An exception that
+    arrives while others run (a time-out, a kill) so finds nothing that was read and not returned, or written and not
+    reported. After a wait, in which others have run, comes ``renew()``.
 
     Only who yields counts as active meanwhile. As a context manager the transfer does so all the time.
 
@@ -96,12 +96,12 @@ class Pace:
         self.left = share(self._floor, 0 if self._active else 1) if self._fixed is None else self._fixed
 
     def moved(self, count: int) -> None:
-        """So many bytes were moved."""
+        """Note that ``count`` bytes were moved."""
         self.left -= count
         self.counts.bytes += count
 
     def enter(self) -> Pace:
-        """Count as active from now on, also while nobody yields."""
+        """Count as active from now on, also without a yield."""
         self._active = True
         budget.shared.enter(self)
         return self

@@ -3,12 +3,12 @@
 Python collects garbage in the thread that allocates (up to 3.11), or between two instructions of any thread (later).
 It runs the finalizers of what it finds in that same thread. Under eventlet, a service's finalizers belong in the
 service's own thread. If one of them takes a green lock elsewhere, it makes a second hub, and whoever waits for that
-lock waits for ever. So these threads never execute an instruction of Python, and never allocate an object that the
-collector counts. Each of them works through iterators of :mod:`itertools`. The steps of these iterators are calls of C
-functions with arguments that were made before. The last C function stores the results, usually in a deque.
+lock waits for ever. These threads therefore never execute an instruction of Python, and never allocate an object that
+the collector counts. Each of them works through iterators of :mod:`itertools`. The steps of these iterators are calls
+of C functions with arguments that were made before. The last C function stores the results, usually in a deque.
 
-Nothing here takes a lock, so a finalizer, a signal handler or a fork may come at any time. What belongs together, such
-as to note a job and to hand it over, is done in one call of a C function as well: the exception of a signal handler
+Nothing here takes a lock, so a finalizer, a signal handler or a fork may come at any time. Steps that belong together,
+such as to note a job and to hand it over, are one call of a C function as well: the exception of a signal handler
 (KeyboardInterrupt, for one) comes before or after it.
 """
 
@@ -53,7 +53,7 @@ class Event(Protocol):
         ...
 
     def close(self) -> Iterator[Any]:
-        """The steps that give back what the event holds; nobody sets it or waits for it any more then."""
+        """The steps that give back what the event holds; nothing sets it or waits for it any more then."""
         ...
 
 
@@ -125,7 +125,7 @@ class Worker:
         at_once(noting, step(self._unfinished.append, None), step(self._jobs.put, job))
 
     def mark(self, event: Event) -> Mark:
-        """What is reached after everything that was submitted so far; a context manager, which gives the event back."""
+        """An event that is set after everything submitted so far; a context manager, which gives the event back."""
         return Mark(self, event)
 
     def finish(self, new_event: Callable[[], Event]) -> None:
@@ -151,7 +151,7 @@ class Workers:
         self._to_start = [None] * self.most
 
     def _own(self) -> list[Worker]:
-        # The threads are the parent's in a forked child, also where nobody has told Python of the fork, such as uWSGI.
+        # The threads are the parent's in a forked child, also where Python does not know of the fork, as under uWSGI.
         if self._pid != os.getpid():
             self._reset()
         return self._workers

@@ -1,4 +1,4 @@
-"""A lock that nobody waits for: what one is doing already, the others leave to it."""
+"""A lock without waiting: work that one caller is doing already, the others leave to it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _locks: set[weakref.ref[TryLock]] = set()
 class TryLock:
     """A lock that any thread or greenlet can try to take, and that any of them can give back.
 
-    A finalizer, a signal handler or a fork may come at any time, also within these methods, and want the lock. So it is
-    one element of a dictionary: ``setdefault()`` adds it for exactly one of its callers, and never waits.
+    A finalizer, a signal handler or a fork may come at any time, also within these methods, and want the lock. It is
+    therefore one element of a dictionary: ``setdefault()`` adds it for exactly one of its callers, and never waits.
 
     A forked child has only the thread that forked. There, a lock that another thread had taken is free.
 
@@ -32,16 +32,16 @@ class TryLock:
 
     @property
     def taken(self) -> bool:
-        """Whether somebody has it."""
+        """Whether the lock is held."""
         return bool(self._taken)
 
     def try_acquire(self) -> bool:
-        """Whether it is the caller's now; False if somebody has it, be it the caller."""
+        """Whether the caller has acquired it; False if it is held already, even by the caller."""
         mine = (_get_ident(),)
         return self._taken.setdefault(None, mine) is mine
 
     def release(self) -> None:
-        """Give it back; if nobody has it, nothing happens."""
+        """Release it; if it is not held, nothing happens."""
         self._taken.clear()
 
     def _forked(self) -> None:

@@ -82,7 +82,7 @@ class NativeWaiter:
 
     def apart(self, work: Callable[[], object], patience: float | None) -> None:
         """Do ``work``, which goes on by itself if it takes more than ``patience`` seconds, where that is possible."""
-        # Nothing can interrupt a thread, and so nobody waits for it to give up.
+        # Nothing can interrupt a thread, so its end is not waited for.
         work()
 
 

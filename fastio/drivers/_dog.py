@@ -1,7 +1,7 @@
 """sheepdog's command ``dog`` (``collie`` before 2013): what each of its answers means.
 
-``dog`` tells apart little by its exit status, so its messages decide, which are the same in all releases from 0.5 to
-1.0, and never translated. A command that succeeds says nothing. What is said by one that exits with 0:
+``dog``'s exit status distinguishes little, so its messages decide, which are the same in all releases from 0.5 to
+1.0, and never translated. A command that succeeds says nothing. Messages of commands that exit with 0:
 
 ``delete``
     always exits with 0: whatever it says is why the image is still there, at least in part.
@@ -31,7 +31,7 @@ MAX_NAME = 255
 #: Exit status of releases that tell these apart (``include/exits.h`` of sheepdog).
 _EXISTS, _FULL, _MISSING = 3, 4, 5
 
-#: What ``create`` says when there is no new image: the cluster has refused it, or was never asked.
+#: ``create``'s message when there is no new image: the cluster has refused it, or was never asked.
 _NOT_MADE = ("Failed to create VDI", "Failed to get node list", "SD_OP_CLUSTER_INFO")
 _USAGE = 64
 
@@ -42,7 +42,7 @@ _TELLING = 1 << 16
 #: well, and for each further command of :meth:`Vdi.discard`. Deleting takes longest for a large image.
 _HELP, _ENDING, _DISCARDING = 10.0, 5.0, 30.0
 
-#: What comes out of a command that reads no image is short.
+#: The output of a command that reads no image is short.
 _SHORT = 64 * 1024
 
 #: A line of ``list -r``: its kind (``s`` is a snapshot), the name with ``\\`` before white space, the size.
@@ -97,8 +97,8 @@ class Vdi:
     def create(self, most: int) -> None:
         """Make the image, of some size up to ``most`` bytes; :meth:`resize` gives it its own.
 
-        If the answer is lost, an image of that name may be ours, or somebody else's. The size, which nobody else
-        knows, tells :meth:`discard` which.
+        If the answer is lost, an image of that name may be ours, or another client's. By the size, which is known only
+        here, :meth:`discard` decides which.
         """
         self._sizes = most
         self._first_size = secrets.randbelow(most) if most else 0
@@ -125,7 +125,7 @@ class Vdi:
         output, said = self._run("list -r", limit=limit)
         listed = [line[2] for line in _LISTED.finditer(output) if line[1] != b"s"]
         if not listed:
-            # So is every list of a cluster that is not formatted, where this fails with the reason.
+            # The list of an unformatted cluster is empty, too; this then fails with the reason.
             self._run("read", "0", "0", limit=limit)
             if said:
                 raise self._failure("list -r", "", said)
@@ -137,7 +137,7 @@ class Vdi:
         self._run("delete", limit=limit)
 
     def discard(self) -> None:
-        """Delete what :meth:`create` and :meth:`write` have made, however far they got; nothing of somebody else's.
+        """Delete what :meth:`create` and :meth:`write` have made, however far they got; nothing of another client's.
 
         It takes no longer than its limits, whatever the cluster does.
         """
@@ -151,7 +151,7 @@ class Vdi:
             except exceptions.NotFound:
                 return
             if self._sizes < _TELLING:
-                raise exceptions.BackendException(f"{self} exists, and may be somebody else's")
+                raise exceptions.BackendException(f"{self} exists, and may be another client's")
             self._made = size == self._first_size
         if self._made:
             with contextlib.suppress(exceptions.NotFound):
@@ -207,7 +207,7 @@ class Vdi:
             raise exceptions.BackendException(f"{self.program} cannot be started: {error}") from error
 
     def _run(self, command: str, *operands: str, limit: float | None = None) -> tuple[bytes, str]:
-        """What a command has put out, and what it has said."""
+        """Return a command's output and its messages."""
         try:
             output, status, said = self._answer(self._start(command, *operands, limit=limit))
         except TimeoutError as error:

@@ -55,7 +55,7 @@ class Child:
     """A child with one pipe: from its standard output, or with ``feeds`` to its standard input.
 
     Its other streams are ``/dev/null``, but for the errors: those go to a file, in memory where that can be had,
-    which never fills up as a pipe does that nobody reads. Leaving the context ends the child if it has not ended by
+    which never fills up as an unread pipe does. Leaving the context ends the child if it has not ended by
     itself.
 
     :param limit: seconds after which :meth:`chunks` and :meth:`finish` raise TimeoutError rather than wait on
@@ -82,7 +82,7 @@ class Child:
                 stderr=self._errors,
             )
             self._fd = writer if feeds else reader
-            # The two ends of a pipe are open file descriptions of their own: the child's stays blocking.
+            # The two ends of a pipe are separate open file descriptions: the child's stays blocking.
             os.set_blocking(self._fd, False)
             self._waiter.opened(self._fd)
         finally:

@@ -119,12 +119,12 @@ def _allow_as_default() -> None:
             choices.setdefault("sheepdog", None)
 
 
-# Whoever registers the options of the stores has loaded all drivers before.
+# Services register the options of the stores after they have loaded all drivers.
 _allow_as_default()
 
 
 class ImageIterator:
-    """The bytes of an image, or of a part of it. Each iteration is a command, which ends when nobody iterates on."""
+    """The bytes of an image, or of a part of it. Each iteration is a command, which ends with the iteration."""
 
     def __init__(self, vdi: _dog.Vdi, offset: int, length: int, chunk_size: int, started: Child | None = None) -> None:
         self._vdi = vdi
@@ -270,7 +270,7 @@ class Store(glance_store.driver.Store):
         except BaseException as error:
             if vdi.begun:
                 LOG.error("%s could not be stored, what there is of it is deleted: %s", vdi, error)
-                # Whoever was cancelled, which is no Exception under eventlet, is not to be held up, and cancels it no
+                # A cancelled caller, which is no Exception under eventlet, is not to be held up, and cancels it no
                 # more.
                 waiting.waiter().apart(lambda: _discard(vdi), None if isinstance(error, Exception) else _PATIENCE)
             raise

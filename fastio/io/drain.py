@@ -16,14 +16,14 @@ class Drain:
     """One output of a child.
 
     The bytes are gathered in a :class:`io.BytesIO`: it grows by realloc, which for large sizes
-    moves page tables and not bytes, and ``getvalue()`` hands its buffer over uncopied. So the
-    payload is in memory once, where a list of chunks and their join have it twice.
+    moves page tables and not bytes, and ``getvalue()`` hands its buffer over uncopied. The payload is in memory once,
+    where a list of chunks and their join have it twice.
 
     :param fd: readable descriptor, blocking or not
     :param chunk_size: bytes asked for in one read
     :param pipe_size: capacity asked of the kernel once the child shows that it has much to say, for
         one active transfer; a short answer costs no extra system call and nothing of the user's
-        pipe memory (``pipe-user-pages-soft``). 0 leaves the pipe as it is
+        pipe memory (``pipe-user-pages-soft``). 0 leaves the pipe unchanged
     """
 
     __slots__ = ("fd", "chunk_size", "done", "may_block", "total", "_nonblocking", "_sink", "_growth", "_has_much")

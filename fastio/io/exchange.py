@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Peer(Protocol):
-    """Whose exchange it is, told of everything that happens."""
+    """The owner of an exchange, which is called for everything that happens."""
 
     def remaining(self) -> float | None:
         """Seconds left, or None for no limit; raises what the caller raises when the time is over."""
@@ -26,7 +26,7 @@ class Peer(Protocol):
         ...
 
     def fed(self, offset: int) -> None:
-        """So many bytes of the input are written."""
+        """``offset`` bytes of the input are written."""
         ...
 
     def moved(self) -> None:
@@ -34,7 +34,7 @@ class Peer(Protocol):
         ...
 
     def ended(self, fd: int) -> None:
-        """This stream has ended: end of file, all input written, or nobody reads it."""
+        """This stream has ended: end of file, all input written, or closed by its reader."""
         ...
 
 
@@ -50,8 +50,8 @@ def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, pee
         selector.watch_read(fd)
     if feed is not None:
         streams[feed.fd] = feed
-    # The input's turn comes first, as in the standard library: where closing it fails, the outputs are left as they
-    # are. A hub that has several streams ready may tell of any of them first.
+    # The input's turn comes first, as in the standard library: where closing it fails, the outputs stay unchanged. A
+    # hub that has several streams ready may tell of any of them first.
     untried = feed
     try:
         while streams:
@@ -73,7 +73,7 @@ def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, pee
                     del streams[fd]
                     selector.forget(fd)
                     if isinstance(stream, Feed):
-                        # The child sees the end of its input only when nobody has the pipe open any more.
+                        # The child sees the end of its input only when no process has the pipe open any more.
                         stream.close()
                     peer.ended(fd)
     finally:
@@ -81,7 +81,7 @@ def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, pee
 
 
 def _move_some(stream: Drain | Feed, pace: Pace, peer: Peer) -> bool:
-    """Move a share at most; True when there is nothing more to move, or nobody to take it."""
+    """Move a share at most; True when there is nothing more to move, or no reader left."""
     pace.renew()
     while pace.left > 0:
         try:

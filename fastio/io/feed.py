@@ -19,10 +19,10 @@ class Feed:
     """One input of a child.
 
     A blocking descriptor must stay blocking: its open file description may be shared with another
-    process, which would suddenly see EAGAIN. So the write itself is made non-blocking (``pwritev2``
+    process, which would suddenly see EAGAIN. The write itself is made non-blocking (``pwritev2``
     with ``RWF_NOWAIT``, which pipes know since Linux 6.5). On older kernels, and where a filter or
     the C library does not allow it, the pipe is opened a second time through /proc, which gives an
-    open file description of our own. Where that fails too the slices are those of the standard
+    open file description for this process. Where that fails too the slices are those of the standard
     library (PIPE_BUF bytes never block once poll says that the pipe is writable).
 
     :param fd: writable descriptor, blocking or not
@@ -64,7 +64,7 @@ class Feed:
         """Write once, at most ``limit`` bytes; returns how many the pipe took.
 
         :raises BlockingIOError: the pipe is full
-        :raises BrokenPipeError: nobody reads any more
+        :raises BrokenPipeError: the pipe has no reader any more
         """
         end = self.offset + min(limit, self.chunk_size)
         count = self._write_some(self, self._data[self.offset : end])

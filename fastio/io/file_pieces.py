@@ -1,8 +1,8 @@
 """Pieces of a file in place of their bytes, so that the kernel can send them.
 
 Between the file of an image and the server's socket, upstream has generators that only count the length of a chunk. A
-piece has a length, too. So all of that code runs as it is, and only its two ends change: the file's ``read()`` returns
-a piece, and the server lets the kernel send it.
+piece has a length, too: all of that code runs unchanged, and only its two ends change: the file's ``read()`` returns a
+piece, and the server lets the kernel send it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fastio.io import image_files
 
 
 class Piece:
-    """So many bytes of a file from a position on. The length is that of what was sent, once it has been."""
+    """Some bytes of a file from a position on. The length is that of what was sent, once it has been."""
 
     __slots__ = ("file", "_start", "_size", "sent", "ended")
 
@@ -43,7 +43,7 @@ class Piece:
 
 
 class PieceFile:
-    """Stands for the binary file of an image. Its ``read()`` is the file's own until somebody asks for pieces."""
+    """Stands for the binary file of an image. Its ``read()`` is the file's own until pieces are asked for."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

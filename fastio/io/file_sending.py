@@ -7,7 +7,7 @@ from typing import Any
 
 from fastio.io import mapped
 
-#: What a connection fails with.
+#: Errors with which a connection fails.
 _OF_CONNECTION = {
     errno.EPIPE, errno.ECONNRESET, errno.ECONNABORTED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EBADF,
     errno.ESHUTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN,

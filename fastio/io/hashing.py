@@ -92,8 +92,8 @@ class BackgroundHash:
     """Stands for a hash object of ``hashlib``: the same results, exceptions and attributes.
 
     ``update()`` leaves large bytes objects to a thread of ``pool`` and returns at once, or when no more than the
-    allowed amount is left to hash. What could change after the call (bytearray, memoryview) and what is too small to be
-    worth it is hashed before it returns. Whatever needs the state of the hash waits for the thread first.
+    allowed amount is left to hash. Data that could change after the call (bytearray, memoryview) or is too small to be
+    worth it is hashed before it returns. Any use of the state of the hash waits for the thread first.
 
     A hash object that is not written in C does all of its work in the thread that calls it.
 
@@ -115,7 +115,7 @@ class BackgroundHash:
         self._worker: Worker | None = None
 
     def update(self, data: Any, /) -> None:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         size = len(data) if type(data) is bytes else 0
         if size < SMALL or not self._is_native or self._pool.is_forking():
             self._counts.fell_back(self._why_not(data))
@@ -142,18 +142,18 @@ class BackgroundHash:
         if not outstanding or outstanding + self._pending_bytes <= limit // 2:
             self._submit(worker)
         elif outstanding + self._pending_bytes >= limit:
-            # What is pending comes behind the mark, so that the thread has half of it to do when this one goes on.
+            # Pending data comes behind the mark, so that the thread has half of it to do when this one goes on.
             with worker.mark(self._pool.new_event()) as mark:
                 self._submit(worker)
                 mark.wait()
         return None
 
     def _thread(self) -> Worker | None:
-        """Who works for this object: the same as before while there is something to do, for the sake of the order."""
+        """Return the worker of this object: the same one while it has something to do, to keep the order."""
         if not self._unfinished:
             self._worker = self._pool.worker()
         elif self._worker not in tuple(self._pool.workers):
-            # It is the parent's: the process was forked, and Python was not told.
+            # It is the parent's: the process was forked without Python's knowledge.
             return None
         return self._worker
 
@@ -182,15 +182,15 @@ class BackgroundHash:
         self._pending_bytes = 0
 
     def digest(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         return self._call(self._hash.digest, *args, **kwargs)
 
     def hexdigest(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         return self._call(self._hash.hexdigest, *args, **kwargs)
 
     def copy(self) -> BackgroundHash:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         return BackgroundHash(self._call(self._hash.copy), self._pool, self._counts)
 
     def __getattr__(self, name: str) -> Any:
@@ -207,7 +207,7 @@ class BackgroundHash:
         return self._hash.__reduce_ex__(protocol)
 
     def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What ``function`` returns once everything up to now is hashed."""
+        """Return ``function()`` once everything up to now is hashed."""
         if self._pending_bytes >= BATCH and not self._pool.is_forking() and (worker := self._thread()) is not None:
             self._submit(worker)
         while self._unfinished:

@@ -4,7 +4,7 @@ An import writes the same data to one store after the other, and each store asks
 Here the state of each digest is kept at every 4 MiB, by the tags of all data up to there, see
 :mod:`fastio.io.libcrypto`. As long as the data that comes is that of an earlier pass, its tags find those states, and
 nothing is hashed. From the first segment that differs on, be it that a file has changed in between, the digest goes on
-from the state before it, with the data that came. So a digest is always that of the data which ``update()`` was given.
+from the state before it, with the data that came. A digest is always that of the data which ``update()`` was given.
 
 A state may be promised: a thread that hashes has yet to get there. Two digests of a kind that are fed with the same
 data, one behind the other or next to each other, so become one.
@@ -37,7 +37,7 @@ PIECES = 4096
 #: The states, oldest first, by the algorithm and the tags of all data before; empty lists are promises. Everything that
 #: is done to it is one step for the interpreter.
 _states: OrderedDict[tuple[str, bytes], list[Any]] = OrderedDict()
-# What the threads of the parent have promised nobody keeps in a child.
+# In a child, no thread keeps the promises of the parent's threads.
 os.register_at_fork(after_in_child=_states.clear)
 
 _pass: ContextVar[Pass | None] = ContextVar("fastio_pass", default=None)
@@ -55,20 +55,20 @@ class Pass:
         self._last: tuple[list[bytes], bytes] = [], b""
 
     def tag(self, before: bytes, pieces: list[bytes]) -> bytes:
-        """That of a segment and of the tag ``before`` it, made once for all digests; empty if there is none."""
+        """Return the tag of a segment and of the tag ``before`` it, for all digests; empty if there is none."""
         last, tag = self._last
         data = [before, *pieces]
         # Most are the very same objects, which costs nothing to see.
         if last != data:
             tag = self._authenticate(data)
-        # Nobody else has to be told, in most cases, and the data may go.
+        # In most cases no other digest needs the result, and the data may go.
         self._last = ([], b"") if last else (data, tag)
         return tag
 
 
 @contextlib.contextmanager
 def one_pass(counts: Tally) -> Iterator[None]:
-    """What is hashed in the block, by this thread or greenlet, may go by again, or has gone by before."""
+    """Mark data that this thread or greenlet hashes in the block as hashed again later, or hashed before."""
     authenticate = poly1305()
     token = _pass.set(None if authenticate is None else Pass(authenticate, counts))
     try:
@@ -105,7 +105,7 @@ class OnceHash(BackgroundHash):
         self._state: list[Any] | None = None
 
     def update(self, data: Any, /) -> None:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         if type(data) is not bytes or len(self._held) == PIECES:
             self._leave()
         start = 0
@@ -166,7 +166,7 @@ class OnceHash(BackgroundHash):
         """Have the hash object be where the data is."""
         if self._follows:
             if self._state is not None:
-                # What it has not finished is of no use: others have.
+                # Its unfinished work is of no use: others have done it.
                 self._pending.clear()
                 self._pending_bytes = 0
                 if not self._state:
@@ -185,16 +185,16 @@ class OnceHash(BackgroundHash):
             self._current, self._held, self._state = None, [], None
 
     def digest(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         self._catch_up()
         return super().digest(*args, **kwargs)
 
     def hexdigest(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         self._catch_up()
         return super().hexdigest(*args, **kwargs)
 
     def copy(self) -> BackgroundHash:
-        """As that of hashlib."""
+        """Same as hashlib's."""
         self._catch_up()
         return super().copy()

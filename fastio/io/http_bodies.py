@@ -1,7 +1,7 @@
-"""What the drivers that use HTTP through requests share. It is imported only after requests.
+"""Shared code of the drivers that use HTTP through requests. It is imported only after requests.
 
-requests and urllib3 also serve other users, so nothing in them is replaced. A session gets an adapter of its own, and
-a response is read through an object of its own.
+requests and urllib3 also serve other users, so nothing in them is replaced. Each session gets a separate adapter, and
+each response is read through a separate object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _enlarge(manager: PoolManager, size: int) -> None:
 
 
 def _enlarge_1(manager: PoolManager, size: int) -> None:
-    """The same for urllib3 1.26: the block size is http.client's, and not among what tells connection pools apart."""
+    """The block size for urllib3 1.26: it is http.client's, and no part of the key of a connection pool."""
     pools: dict[str, Any] = {
         scheme: functools.partial(cls, blocksize=size) for scheme, cls in manager.pool_classes_by_scheme.items()
     }
@@ -96,7 +96,7 @@ def enlarge_blocks(session: Any, size: int) -> None:
 class Body:
     """The body of a response, read in large chunks with few wake-ups; see :mod:`fastio.io.lowwater`.
 
-    TLS has framing of its own below the body, so there nothing changes; nor where the socket has a time-out, which
+    TLS frames the body itself, so there nothing changes; nor where the socket has a time-out, which
     counts from one piece to the next.
 
     :param raw: urllib3's response

@@ -64,7 +64,7 @@ class InMemory:
         return self.has_here(start, end)
 
     def has_here(self, start: int, end: int) -> bool:
-        """The same of bytes before the file's end, without asking its file system; after :meth:`has`."""
+        """Like :meth:`has`, of bytes before the file's end, without asking its file system; called after it."""
         if self.never_waits or end <= start:
             return True
         # A page that is being read counts as there, and the kernel reads in order. A look at a page that is not there
@@ -137,7 +137,7 @@ class _File(paced.Fair):
         if len(data) <= SMALL:
             return file.write(data)
         data = data if type(data) is bytes else bytes(data)
-        # What the file's own buffer has comes first.
+        # The file's own buffer comes first.
         file.flush()
         try:
             # Another greenlet may close the file before a thread writes, and its number be a stranger's then.
@@ -162,7 +162,7 @@ class _File(paced.Fair):
 
 
 def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
-    """Have the bytes from ``start`` to ``end`` of a file in memory, so that nobody has to wait for them in the hub."""
+    """Have the bytes from ``start`` to ``end`` of a file in memory, so that no greenlet waits for them in the hub."""
     if not memory.has(start, end):
         call = libc.pread(fileno, end - start, start)
         if call is not None:
@@ -170,7 +170,7 @@ def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
 
 
 def wrap(file: Any, counts: Tally = counters.UNCOUNTED, whole: bool = False) -> Any:
-    """``file`` or, where greenlets may be and it is a regular file or a block device, what stands for it.
+    """``file`` or, where greenlets may be and it is a regular file or a block device, its proxy.
 
     :param counts: of the patch that it is for
     :param whole: whether it is read, and has all of its data: then it stands for itself if that is in memory, and no

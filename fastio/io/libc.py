@@ -1,6 +1,6 @@
 """Functions of the C library that report a failure by what they return, so that a native thread can call them.
 
-See :mod:`fastio.concurrency.threads`. After a failure, the caller makes the same call as upstream would. That call
+See :mod:`fastio.concurrency.threads`. After a failure, the caller makes upstream's call. That call
 then succeeds, or raises what upstream raises. The arguments are objects of ctypes, which the caller makes.
 """
 

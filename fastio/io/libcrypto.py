@@ -1,6 +1,6 @@
-"""Poly1305 of OpenSSL 3, which tells whether data is what went by before, at many times the rate of a digest.
+"""Poly1305 of OpenSSL 3, which recognises data that went by before, at many times the rate of a digest.
 
-With a key that nobody else knows, two different messages of 4 MiB have the same tag with a probability below 2**-80,
+With a secret key, two different messages of 4 MiB have the same tag with a probability below 2**-80,
 whoever chose them. The key is this process's own, and neither it nor a tag ever leaves the process.
 """
 
@@ -19,7 +19,7 @@ Authenticate = Callable[[Sequence[bytes]], bytes]
 
 @functools.cache
 def poly1305() -> Authenticate | None:
-    """What makes the tag of pieces of data; None where OpenSSL has it not: before release 3, or with FIPS only.
+    """Return the function that tags data; None where OpenSSL lacks it: before release 3, or with FIPS only.
 
     Also None where Python has no ctypes. The function returns no bytes if OpenSSL fails.
     """

@@ -50,7 +50,7 @@ def stand_in(data: Any, pace: Pace, base: type[Fair] = Fair) -> Any:
 
 
 def wrap(data: Any, counts: Tally = counters.UNCOUNTED) -> Any:
-    """What a store's ``get()`` returned, or what its ``add()`` is to read, so that its consumer yields in time.
+    """Wrap data that a store's ``get()`` returned, or its ``add()`` is to read, so that its consumer yields in time.
 
     Natively, and for what can be neither read nor iterated over, ``data`` itself.
 

@@ -9,11 +9,11 @@ import fcntl
 from fastio.concurrency import budget
 from fastio.concurrency.try_lock import TryLock
 
-#: What Linux gives a new pipe (16 pages), and so the sign of a child that has much to say.
+#: Linux's capacity of a new pipe (16 pages); if it is used up, the child has much to say.
 DEFAULT_CAPACITY = 64 * 1024
 
-#: What all pipes of a process together are made larger by, as a multiple of what one may have. Without privileges a
-#: user's pipes share 64 MiB (``pipe-user-pages-soft``): beyond it everybody else's new pipes hold 8 KiB.
+#: Bytes by which all pipes of a process together are made larger, as a multiple of one pipe's limit. Without privileges
+#: a user's pipes share 64 MiB (``pipe-user-pages-soft``): beyond it the user's new pipes hold 8 KiB.
 MOST = 4
 
 _GET = getattr(fcntl, "F_GETPIPE_SZ", None)
@@ -36,7 +36,7 @@ _growing = TryLock()
 
 
 def _held() -> int:
-    """Bytes by which the pipes that were made larger are so still: the kernel is asked, for nobody tells of a close."""
+    """Bytes by which pipes are still larger: the kernel is asked, since a close is not reported."""
     held = 0
     for fd in tuple(_grown):
         more = capacity(fd) - DEFAULT_CAPACITY
@@ -50,10 +50,10 @@ def _held() -> int:
 class Growth:
     """The larger pipe that one transfer asks for once it carries much: alone ``size``, with others its share.
 
-    Only a pipe of the default capacity is touched: one of another was made so by somebody, or by a kernel that had no
+    Only a pipe of the default capacity is touched: another capacity was set by a program, or by a kernel that had no
     more to give. When there are fewer others later on, it is asked for more.
 
-    :param size: in bytes; 0 leaves the pipe as it is
+    :param size: in bytes; 0 leaves the pipe unchanged
     """
 
     __slots__ = ("fd", "_size", "_asked", "_capacity")

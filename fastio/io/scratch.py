@@ -1,7 +1,7 @@
 """Scratch buffers for reads, from which the bytes are added to a result.
 
 A reused buffer stays in the processor's cache, and its pages exist already. A new buffer of 1 MiB for each read would
-cost 256 page faults. A buffer is lent for one read only, and never while other greenlets run. So one buffer for each
+cost 256 page faults. A buffer is lent for one read only, and never while other greenlets run: one buffer for each
 native thread is enough.
 """
 
@@ -12,7 +12,7 @@ _spare: list[memoryview] = []
 
 
 def borrow(size: int) -> memoryview:
-    """A writable buffer of at least ``size`` bytes that nobody else uses until it is given back."""
+    """A writable buffer of at least ``size`` bytes that is exclusive until it is given back."""
     try:
         # list.pop() and append() are atomic, which is all the locking that threads need here.
         buffer = _spare.pop()

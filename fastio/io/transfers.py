@@ -2,14 +2,14 @@
 
 One thread waits for room in the connections with epoll, and sends to each its share in turn, so a client that reads
 slowly holds nothing but its connection and its file. The thread begins with the first transfer, and then waits for
-more. What is to be done at the end of a transfer may wait for other services, so each end has a thread of its own.
+more. The end of a transfer may wait for other services, so each end has a separate thread.
 
-That thread sends what is in memory, and never waits for a disk. What is not in memory, or not known to be, is sent by a
-thread of the file system: each file system has :data:`THREADS` of them at most, and as many for the ends of transfers.
-So a file system that is slow or does not answer keeps no transfer from another one waiting. While all of its threads
-are stuck, and beyond :data:`DISKS` file systems, no more of its transfers are taken.
+That thread sends what is in memory, and never waits for a disk. Pages that are not in memory, or not known to be, are
+sent by a thread of the file system: each file system has :data:`THREADS` of them at most, and as many for the ends of
+transfers. A file system that is slow or does not answer keeps no transfer from another one waiting. While all of its
+threads are stuck, and beyond :data:`DISKS` file systems, no more of its transfers are taken.
 
-Bytes that are in no file come in chunks, and asking for one may wait for a store. So a transfer has a thread for that,
+Bytes that are in no file come in chunks, and asking for one may wait for a store. A transfer has a thread for that,
 but only while its buffer has room: a client that reads slowly holds its connection, its buffer and no thread.
 
 Nothing here takes a lock: a finalizer, a signal handler or a fork may come at any time.
@@ -34,7 +34,7 @@ from fastio.io import file_sending, image_files
 
 #: The most that a transfer sends in its turn, in bytes.
 SHARE = 1 << 20
-#: Bytes that the system is told to read before they are sent.
+#: Bytes that the system is advised to read before they are sent.
 AHEAD = 8 << 20
 #: Bytes that are sent at once where a disk may be waited for, and of a read of a file that cannot be sent without it.
 PIECE = 256 << 10
@@ -75,9 +75,9 @@ class Transfer:
     """Bytes on their way to a client.
 
     :param connection: descriptor of a socket in non-blocking mode, which is closed after the end
-    :param length: how many bytes the client has been told that it gets
+    :param length: number of bytes that was announced to the client
     :param patience: seconds for which the client may leave no room in the connection
-    :param ended: called in a thread of its own at the end, whatever that is
+    :param ended: called in a separate thread at the end, whatever that is
     """
 
     #: bytes of memory that it may take
@@ -107,14 +107,14 @@ class Transfer:
         self.over = False
         #: whether the thread for its end has begun
         self.ending = False
-        #: what has ended it early; None also if there was no more
+        #: error that has ended it early; None also if there was no more
         self.error: OSError | None = None
         self._patience = patience
         self.renew()
 
     @property
     def cause(self) -> str:
-        """What has ended it early, in words; empty if nothing has."""
+        """The reason why it has ended early, in words; empty if it has not."""
         return "" if self.error is None else self.error.strerror or type(self.error).__name__
 
     @property
@@ -177,11 +177,11 @@ class FileTransfer(Transfer):
         self.end = end
         self.disk_patience = disk_patience
         self._memory = image_files.InMemory(file)
-        # The caller may wait for the file system, and hears of how it tells what is in memory.
+        # The caller may wait for the file system, and learns how to find out which bytes are in memory.
         self._memory.has(begin, begin + 1)
         #: of its file system; None if that is never waited for
         self.device = None if self._memory.never_waits else os.fstat(file).st_dev
-        #: up to where the system was told to read
+        #: up to where the system was advised to read
         self._advised = begin
         self._reads = False
         #: whether what is next is not known to be in memory, and a thread has to send it
@@ -199,7 +199,7 @@ class FileTransfer(Transfer):
 
     @property
     def position(self) -> int:
-        """Where in the file what has not been sent begins."""
+        """Position in the file of the first byte that has not been sent."""
         return self.begin + self.sent
 
     @property
@@ -229,7 +229,7 @@ class FileTransfer(Transfer):
     def ask(self) -> bool:
         """Send what is not in memory, in a thread that may wait for the disk, until others want it or there is no room.
 
-        What it does nobody does meanwhile; afterwards ``step()`` goes on.
+        No other thread does the same meanwhile; afterwards ``step()`` goes on.
         """
         assert self.disk is not None
         others = self.disk.reads.waiting
@@ -247,13 +247,13 @@ class FileTransfer(Transfer):
         return False
 
     def _is_at_hand(self, count: int) -> bool:
-        """Whether so many bytes can be sent without waiting for the disk, as far as the system tells that at once."""
+        """Whether ``count`` bytes can be sent without waiting for the disk, as far as the system knows at once."""
         if self.device is None:
             return True
         begin = self.position
         if begin < self._advised:
             return self._memory.has_here(begin, begin + count)
-        # What comes next is for the disk to read meanwhile, unless it is there.
+        # The disk reads the next bytes meanwhile, unless they are there.
         if self._memory.has_here(begin, min(begin + AHEAD // 2, self.end)):
             self._advised = begin + AHEAD // 2
             return True
@@ -290,7 +290,7 @@ class FileTransfer(Transfer):
                     return None
                 # Or the file has failed with that.
             except OSError as error:
-                # The file's or the connection's: it is told by which of the two calls below fails. A file system that
+                # The file's or the connection's: the one of the two calls below that fails decides. A file system that
                 # only cannot do this can be read from all the same.
                 failure, self._reads = error, True
         try:
@@ -348,7 +348,7 @@ class ChunkTransfer(Transfer):
         #: thread only.
         self.taken = len(first)
         self._released = 0
-        #: what ``next_chunk`` has raised
+        #: exception of ``next_chunk``
         self.failure: BaseException | None = None
         #: whether no chunk is to come
         self._complete = False
@@ -382,7 +382,7 @@ class ChunkTransfer(Transfer):
             self._complete = True
             return False
         except BaseException as error:
-            # It is for the end: what has come before it is sent first.
+            # It is for the end: earlier bytes are sent first.
             self.failure = error
             self._complete = True
             return False
@@ -429,7 +429,7 @@ class Sender:
     def _reset(self) -> None:
         #: by the descriptor of the connection, until the end is over
         self._transfers: dict[int, Transfer] = {}
-        #: what the thread has, and before it who starts it
+        #: held by the thread, and before it by the one that starts it
         self._sending = TryLock()
         self._epoll: select.epoll | None = None
         #: an event that has the thread look at what there is
@@ -489,10 +489,10 @@ class Sender:
             return False
 
     def _begun(self) -> select.epoll | None:
-        """What the thread waits with; None while another thread has it begin."""
+        """The poll object of the thread; None while another thread has it begin."""
         if self._epoll is not None:
             return self._epoll
-        # What a signal handler raises must not close what the thread has.
+        # An exception of a signal handler must not close the thread's descriptors.
         with native.without_signals():
             if not self._sending.try_acquire():
                 return None
@@ -655,7 +655,7 @@ class Sender:
             with contextlib.suppress(OSError):
                 epoll.unregister(transfer.connection)
         if transfer.asking or transfer.ending:
-            # What is asked now cannot be ended meanwhile; who asks tells when that is over.
+            # A transfer that is asked now cannot be ended meanwhile; its caller reports when that is over.
             return
         transfer.ending = True
         self._start(None if transfer.disk is None else transfer.disk.ends, transfer, self._finish)

@@ -1,8 +1,8 @@
-"""Bodies of requests that are sent in few steps: what stands for a file while a client's library sends it.
+"""Bodies of requests that are sent in few steps: proxies of a file while a client's library sends it.
 
-Libraries that speak HTTP ask a file-like body for its next block, and send that. What stands for the body here gives
-larger blocks, or has the kernel send the file while it is asked for a block. So the library's own code decides on
-headers, lengths and the end of a body, and everything that waits or fails while a block is sent is its own.
+Libraries that speak HTTP ask a file-like body for its next block, and send that. The proxies here give larger blocks,
+or have the kernel send the file while they are asked for a block. The library's own code decides on headers, lengths
+and the end of a body, and everything that waits or fails while a block is sent is its own.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ def is_file(body: Any) -> bool:
             return False
         return stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
     except (OSError, ValueError):
-        # It is closed: upstream says so in its own words.
+        # It is closed: upstream reports that.
         return False
 
 
 def is_only_read(file: Any) -> bool:
     """Whether nothing can be written to ``file``, for which :func:`is_file` is true.
 
-    What has been written may still be in its buffer, and its descriptor has the old bytes.
+    Written bytes may still be in its buffer, while its descriptor has the old ones.
     """
     return not getattr(file, "raw", file).writable()
 
 
 def is_at_hand(body: Any) -> bool:
-    """Whether all of ``body`` can be had at once: a large block of a pipe would hold back what has arrived.
+    """Whether all of ``body`` can be had at once: a large block of a pipe would hold back bytes that have arrived.
 
     That is known of memory and of regular files, and of a few objects that read from one of them.
     """
@@ -113,12 +113,12 @@ class Enlarged:
 
 
 class Gathered:
-    """Stands for a body that may come slowly, and gives as much as it is asked for of what comes at once.
+    """Stands for a body that may come slowly, and gives as much as was asked for of the bytes that come at once.
 
     The body is read in upstream's pieces. The first one that takes longer than :data:`AT_ONCE` ends the block, and is
-    sent with those before it: the longest pause between two blocks is that of the source, as upstream. Pieces grow
-    while they come in an eighth of that time, up to :data:`LARGEST`, and no more than one of them is waited for. With
-    a time-out, which is for each block, a block is one of upstream's pieces.
+    sent with those before it: the longest pause between two blocks is that of the source, the same as upstream's.
+    Pieces grow while they come in an eighth of that time, up to :data:`LARGEST`, and no more than one of them is waited
+    for. With a time-out, which is for each block, a block is one of upstream's pieces.
 
     :param piece: bytes that upstream reads and sends in one step
     :param timed: whether the socket has a time-out
@@ -179,7 +179,7 @@ class Sent:
             return self._file.read(size)
         block = min(size, BLOCK)
         if self._begin is None:
-            # What is wrong with the file is upstream's to tell.
+            # Upstream reports problems of the file.
             data = self._file.read(block)
             self._begin = self._file.tell() - len(data)
             return data
@@ -242,7 +242,7 @@ class Sent:
 
 
 def _why_not_sent(sock: Any) -> Cause | None:
-    """Why no file goes to ``sock`` as it is; None if it can."""
+    """Return why a file cannot go to ``sock`` unchanged; None if it can."""
     name = _name(sock)
     if name in _TLS:
         return Reason.TLS

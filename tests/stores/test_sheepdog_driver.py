@@ -450,7 +450,7 @@ def test_a_small_image_could_be_anybody_s(cluster: Cluster, caplog: pytest.LogCa
     cluster.set()
     assert cluster.exists("a")
     assert "image a at 127.0.0.1:7000 may be left behind: " in caplog.text
-    assert "exists, and may be somebody else's" in caplog.text
+    assert "exists, and may be another client's" in caplog.text
 
 
 @stand_in_only
