@@ -62,5 +62,5 @@ class Response:
         return bool(self._headers_sent)
 
     def count(self, sent: int) -> None:
-        """So many bytes more were sent: the server logs how many they were."""
+        """Add to the number of sent bytes that the server logs."""
         self._length[0] += sent

@@ -1,6 +1,6 @@
 """``fix_green_encoding``: eventlet's green Popen respects ``encoding=`` and ``errors=``.
 
-Upstream wraps the pipes of a child in text mode again, and ignores both arguments. So the pipes decode with the
+Upstream wraps the pipes of a child in text mode again, and ignores both arguments: the pipes decode with the
 locale's encoding, strictly.
 """
 

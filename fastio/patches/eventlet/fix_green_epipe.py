@@ -50,7 +50,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 PATCH = Patch(
     __name__,
-    summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
-    changes="a write to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
+    summary="eventlet: os.write() to a pipe without readers raises BrokenPipeError instead of spinning for ever",
+    changes="a write to a pipe without readers raises BrokenPipeError instead of spinning for ever",
     targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
 )

@@ -2,7 +2,7 @@
 raises.
 
 eventlet keeps private copies of ``subprocess``. Its green Popen inherits ``_check_timeout`` from one copy, and its
-``check_output`` calls ``run`` of another copy. So they raise a TimeoutExpired and a CalledProcessError that are not
+``check_output`` calls ``run`` of another copy: they raise a TimeoutExpired and a CalledProcessError that are not
 the classes in ``subprocess``. With this patch, both functions look up names in ``eventlet.green.subprocess``, which
 has the right classes. As a consequence, ``check_output`` uses the green Popen instead of one that blocks the hub. In
 the hub's greenlet, which cannot wait for itself, upstream's code runs. If a child could not be started, its

@@ -1,12 +1,12 @@
 """``fix_green_pipelines``: under eventlet, a pipeline built with ``stdin=p1.stdout`` loses no data.
 
 GreenPipe makes a pipe non-blocking. This is a property of the open file description, which a child that is given the
-pipe shares. The child then gets EAGAIN, which few programs expect, and stops. With this patch, the child gets an open
-file description of its own, in blocking mode, because the pipe is opened again through /proc. The new description has
-the direction of the first. The parent closes it as soon as the child has started.
+pipe shares. The child then gets EAGAIN, which few programs expect, and stops. With this patch, the child gets a
+separate open file description, in blocking mode, because the pipe is opened again through /proc. The new description
+has the direction of the first. The parent closes it as soon as the child has started.
 
 ``stdin=p1.stdout.fileno()`` means the same pipe. A number is recognised only while the GreenPipe that made the pipe
-non-blocking is open, and while the number still refers to the same pipe. Otherwise the number is passed on as it is.
+non-blocking is open, and while the number still refers to the same pipe. Otherwise the number is passed on.
 This is so for a pipe that was non-blocking before, and for a GreenPipe that is older than the patch.
 """
 
@@ -30,7 +30,7 @@ _made: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def _pipe(fd: int) -> tuple[int, int, int] | None:
-    """What tells one end of a pipe from every other; None for what is no pipe."""
+    """Return the identity of one end of a pipe; None if it is no pipe."""
     found = os.fstat(fd)
     if not stat.S_ISFIFO(found.st_mode):
         return None
@@ -75,14 +75,14 @@ def _other_end_is_gone(fd: int) -> bool:
 
 
 def _reopened(given: Any) -> Any:
-    """A blocking file for the pipe of a GreenPipe; anything else as it is."""
+    """A blocking file for the pipe of a GreenPipe; anything else unchanged."""
     try:
         fd = _descriptor(given)
         if fd is None or os.get_blocking(fd) or _pipe(fd) is None or _other_end_is_gone(fd):
             # Without an other end no call waits, and poll() would not tell the end of a named pipe that is opened now.
             return given
         access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
-        # Without O_NONBLOCK a named pipe waits here for somebody at its other end.
+        # Without O_NONBLOCK a named pipe waits here for its other end.
         new = os.open(f"/proc/self/fd/{fd}", access | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return given

@@ -8,7 +8,7 @@ greenlets share by its position, the patch never yields and splits no write; nei
 ``monkey_patch()``, ``os.read()`` is green and takes nothing from a file for which another greenlet waits: upstream's
 code runs then, and refuses.
 
-The methods are plain replacements of upstream's, with no function in between. So a ``read(1)`` costs little more than
+The methods are plain replacements of upstream's, with no function in between: a ``read(1)`` costs little more than
 its call.
 """
 
@@ -111,7 +111,7 @@ def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             except BlockingIOError:
                 _wait_to_read(self, pace)
             except OSError as e:
-                raise OSError(*e.args)  # noqa: B904 - as upstream
+                raise OSError(*e.args)  # noqa: B904 - like upstream
             else:
                 count = len(data)
                 _counts.reads += 1
@@ -143,7 +143,7 @@ def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 except BlockingIOError:
                     _wait_to_read(self, pace)
                 except OSError as e:
-                    raise OSError(*e.args)  # noqa: B904 - as upstream
+                    raise OSError(*e.args)  # noqa: B904 - like upstream
                 else:
                     if drain.done:
                         _counts.calls += 1
@@ -160,7 +160,7 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     from fastio.concurrency.hub_wait import is_waited_for
 
     def readinto(self: Any, b: Any) -> int:
-        # A subclass may have a read() of its own, which upstream's readinto() calls.
+        # A subclass may define a read(), which upstream's readinto() calls.
         if not hook.active or os.read is not _read and is_waited_for(self._fileno):
             return wrapped(self, b)
         if type(self) is not GreenFileIO or not _popen.plain_bytes(b):
@@ -181,7 +181,7 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 if syscalls.refused(e):
                     _counts.fell_back(Reason.REFUSED)
                     return wrapped(self, b)
-                raise OSError(*e.args)  # noqa: B904 - as upstream
+                raise OSError(*e.args)  # noqa: B904 - like upstream
             else:
                 _counts.reads += 1
                 _counts.bytes_in += count
@@ -225,7 +225,7 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 trampoline(self, write=True)
                 pace.renew()
             except OSError as e:
-                raise OSError(*e.args)  # noqa: B904 - as upstream
+                raise OSError(*e.args)  # noqa: B904 - like upstream
             else:
                 offset += written
                 counters.io.writes += 1

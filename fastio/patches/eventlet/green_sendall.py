@@ -2,12 +2,12 @@
 
 The kernel takes at most what its buffer has room for. After each partial send, upstream (seen in eventlet 0.30 to
 0.41) slices off the rest, so most of a buffer of many MiB is copied again and again. With this patch, the rest of
-``bytes`` is sent in place. The rest of a ``bytearray`` is copied as upstream does, because other greenlets may change
+``bytes`` is sent in place. The rest of a ``bytearray`` is copied, like upstream's, because other greenlets may change
 it while the rest waits for room.
 
 Upstream yields only when the kernel's buffer is full. A peer that always has room keeps all other greenlets waiting,
 within a large buffer and from one call to the next. With this patch, each socket yields after its share of
-``yield_bytes``, before it sends on. It would do the same for a slow peer. A socket in non-blocking mode never yields,
+``yield_bytes``, before it sends on. A slow peer would have the same effect. A socket in non-blocking mode never yields,
 and neither does a call in the hub's own greenlet.
 
 ``GreenSSLSocket.sendall`` has the same line of code. But OpenSSL takes the whole buffer, so no rest is copied there.
@@ -35,7 +35,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         if self.act_non_blocking:
             _counts.fell_back(Reason.NON_BLOCKING)
             return wrapped(self, data, flags)
-        # Others may have a send() of their own, which upstream's sendall() calls.
+        # Others may define a send(), which upstream's sendall() calls.
         if type(self) is not GreenSocket or "send" in self.__dict__:
             _counts.fell_back(Reason.FOREIGN)
             return wrapped(self, data, flags)

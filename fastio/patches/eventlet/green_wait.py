@@ -1,8 +1,8 @@
 """``green_wait``: ``eventlet.green.subprocess.Popen.wait``.
 
 Upstream looks at the child every 10 ms. With this patch, the hub also watches the child's pidfd, and upstream's code
-looks at once when the child exits. What else it looks at, such as what another greenlet changes meanwhile, it sees as
-early as without the patch. Where there is no pidfd, upstream's code alone runs.
+looks at once when the child exits. It sees other changes, such as another greenlet's, as early as without the patch.
+Where there is no pidfd, upstream's code alone runs.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Bodies of glance's responses: which file they are made from, and how to have pieces of it for its bytes.
 
 The body of an image that is no file comes in chunks from a driver of glance_store. A relay between the two lets another
-thread take the chunks from the driver, while glance's own code waits to be told how many bytes there were.
+thread take the chunks from the driver, while glance's own code waits for the number of bytes.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Opened:
 
 
 class Relay:
-    """Stands for the data of an image, whose chunks somebody else may take in the place of glance's own code.
+    """Stands for the data of an image, whose chunks another thread may take in the place of glance's own code.
 
-    Nobody takes a chunk while somebody else does: who takes them changes where no chunk is being taken.
+    Only one takes a chunk at any moment: the consumer changes where no chunk is being taken.
     """
 
     def __init__(self, data: Any) -> None:
@@ -80,7 +80,7 @@ class Relay:
         self._is_told, self._taken, self._failure = True, taken, failure
 
     def close(self) -> None:
-        """Forget the data, which ends it where nobody else knows it, as when glance's own code forgets it."""
+        """Forget the data, which ends it unless it has other references, as when glance's own code forgets it."""
         self._is_told = True
         self._data = self._chunks = self._failure = None
 
@@ -92,7 +92,7 @@ def relay(body: Any) -> Relay | None:
 
 
 def source(body: Any) -> Any:
-    """What ``body`` takes its chunks from, if it is known; else None."""
+    """Return the source of ``body``'s chunks, if it is known; else None."""
     try:
         return _sources.get(body)
     except TypeError:
@@ -158,7 +158,7 @@ def targets(applies: Callable[[], bool], relays: bool = False) -> tuple[Target, 
             "glance_store._drivers.filesystem:ChunkedFile.__init__",
             where_it_applies(make_init),
             Uses("self, *_", "fp open filepath"),
-            # What becomes of a chunk has to be known, here and below: it is no data, but stands for data.
+            # Each use of a chunk has to be known, here and below: it is no data, but stands for data.
             {"__iter__": KNOWN, "close": Uses("self", "fp close")},
         ),
         Target(
@@ -205,7 +205,7 @@ def make_relayed_chunk_data_iterator(wrapped: Callable[..., Any], hook: Any) -> 
     known = make_get_chunk_data_iterator(wrapped, hook)
 
     def _get_chunk_data_iterator(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-        # What stands for the data, such as a trace's, has its class.
+        # A proxy of the data, such as a trace's, has its class.
         relayed = getattr(data.__class__, "__module__", None) in _RELAYED
         return known(self, Relay(data) if relayed else data, *args, **kwargs)
 

@@ -5,7 +5,7 @@ nothing while there is the copy: it calls ``close()``, and never ``shutdown()``.
 protocol, in which its router and proxies ask the workers: an answer is the same bytes in both.
 
 uWSGI's own offload threads do not do here. Python cannot ask for them: ``uwsgi.offload()`` does nothing in 2.0. With
-``wsgi.file_wrapper`` they send a file from its first byte to its last, whatever range was asked for, and nobody hears
+``wsgi.file_wrapper`` they send a file from its first byte to its last, whatever range was asked for, and do not report
 how much of it the client got.
 """
 
@@ -22,7 +22,7 @@ from fastio.concurrency import current
 KNOWN = "2.0.21 to 2.0.31"
 _KNOWN = re.compile(r"2\.0\.(2[1-9]|3[01])(\.\d+)?(-debian)?")
 
-#: Options by which clients or proxies reach the workers, with an answer as it is here.
+#: Options by which clients or proxies reach the workers, with answers left unchanged.
 _SERVED_BY = {"http-socket", "http", "https", "socket", "uwsgi-socket"}
 #: The action of a route that only keeps a request out of uWSGI's log.
 _HARMLESS_ACTION = re.compile(r"(^|\s)donotlog:\s*$")
@@ -94,10 +94,10 @@ def _why_not() -> str:
         return "uWSGI's workers encrypt what goes to an https-socket: its router (https) or a proxy can do that"
     unknown = sorted(name for name in set(options) - _HARMLESS if not _is_harmless_route(name))
     if unknown:
-        return f"what uWSGI does with the option {unknown[0]} is not known"
+        return f"uWSGI's use of the option {unknown[0]} is not known"
     plugins = {name.strip() for key in options if "plugin" in key and "dir" not in key for name in _values(key)}
     if plugins - _PLUGINS:
-        return f"what uWSGI's plugin {min(plugins - _PLUGINS)} does is not known"
+        return f"the effect of uWSGI's plugin {min(plugins - _PLUGINS)} is not known"
     if not _SERVED_BY & set(options):
         return f"uWSGI has none of {', '.join(sorted(_SERVED_BY))}"
     if not (_is_on("enable-threads") or "threads" in options):
@@ -126,7 +126,7 @@ def _given(option: str) -> list[str]:
 
 
 def _values(option: str) -> list[str]:
-    """What an option is set to, each of its parts."""
+    """Return each part of an option's value."""
     return [part for value in _given(option) for part in value.split(",")]
 
 
@@ -162,12 +162,12 @@ def why_no_chunk(seconds: float) -> str:
 
 
 def raises_write_errors() -> bool:
-    """Whether uWSGI tells an application that its client is gone."""
+    """Whether uWSGI reports to an application that its client is gone."""
     return not _is_on("disable-write-exception")
 
 
 def has_master() -> bool:
-    """Whether a master gives a worker that is told to end so much time, and no more."""
+    """Whether a master limits the time that a worker takes to end."""
     return bool(module().masterpid())
 
 

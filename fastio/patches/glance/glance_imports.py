@@ -4,8 +4,8 @@ Upstream hashes what it writes to the staging area with md5, twice, and uses nei
 one store after the other, and computes md5 and the multihash of each copy. With this patch, each digest is computed in
 the first pass that asks for it. The passes after that only check that the data is still the same, by tags of each 4 MiB
 under a secret key of the process, which takes a small part of the time; see :mod:`fastio.io.hashing_once`. If a plugin
-or anything else has changed the file in between, all of it is hashed from the first difference on. So the digests are
-those of what each store was given, and stores fail, and are retried, as upstream has it.
+or anything else has changed the file in between, all of it is hashed from the first difference on. The digests are
+those of each store's data, and stores fail, and are retried, like upstream's.
 
 The hash of an image whose location is added is computed by threads, in parallel with reading the image.
 """

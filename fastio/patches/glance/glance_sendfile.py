@@ -4,7 +4,7 @@ This applies to downloads that glance-api's own server sends, if the body is a f
 image cache, and if only glance's own counting is between the file and the client. All but the first chunk is sent with
 ``sendfile()``. For a client on this host, which has the same address, it is written from a mapping of the file
 (:mod:`fastio.io.mapped`). Upstream's code runs as before, but with pieces of the file in place of their bytes
-(:mod:`fastio.io.file_pieces`). So size checks and notifications use what was really sent.
+(:mod:`fastio.io.file_pieces`). Size checks and notifications use the number of bytes that were really sent.
 
 The bytes are read, as before, if other code has to see them: if another middleware wraps the body, over TLS, with
 chunked encoding, and while the cache is filled. If ``sendfile()`` fails, the rest is read, so that an error is the one
@@ -51,7 +51,7 @@ def make_handle_one_response(wrapped: Callable[..., Any], hook: Any) -> Callable
 
 
 def _why_not(handler: Any, response: _wsgi.Response) -> Cause | None:
-    """Why a file cannot go to the client as it is: TLS, chunks, or something in between; None if it can."""
+    """Return why a file cannot go to the client unchanged: TLS, chunks, or something in between; None if it can."""
     connection = handler.connection
     if not _wsgi.is_plain(connection):
         return Reason.TLS if hasattr(connection, "getpeercert") else Reason.FOREIGN
@@ -64,7 +64,7 @@ def _why_not(handler: Any, response: _wsgi.Response) -> Cause | None:
 
 
 class Body:
-    """What the server iterates over in place of ``body``: bytes are for the server to send, pieces are sent here."""
+    """Iterate in place of ``body``: bytes are for the server to send, pieces are sent here."""
 
     def __init__(self, body: Any, connection: Any, response: _wsgi.Response) -> None:
         self._body = body
@@ -89,7 +89,7 @@ class Body:
                 self._uncount(chunk.left)
 
     def _uncount(self, left: int) -> None:
-        """What counts chunks before they are sent has counted too many bytes."""
+        """Correct the counters of sent bytes, which count chunks before they are sent."""
         if _bodies.source(self._body) is not None and hasattr(self._body, "bytes_written"):
             self._body.bytes_written -= left
 
@@ -140,7 +140,7 @@ def _wait_for_room(connection: Any) -> None:
 PATCH = Patch(
     __name__,
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
-    changes="a client may get the new content of an image's file that somebody writes into while it is sent",
+    changes="a client may get the new content of an image's file that is written to while it is sent",
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
         *_bodies.targets(current.is_green),

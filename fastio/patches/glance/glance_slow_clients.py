@@ -1,18 +1,18 @@
 """``glance_slow_clients``: downloads do not hold the workers of uWSGI while their clients read.
 
-glance 33 has no server of its own. Under uWSGI, a worker that sends an image answers nobody else until the client has
-read it. With this patch, a worker sends the headers and gives the transfer away, to the threads of its process that
-send images to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
+glance 33 has no own server. Under uWSGI, a worker that sends an image answers no other client until this one has read
+it. With this patch, a worker sends the headers and gives the transfer away, to the threads of its process that send
+images to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
 
 An image in a file is sent from there. The chunks of other stores go through a buffer of limited size, and are asked for
 in a thread that has the request's context. Data that are not in memory are read by threads of their file system. A file
 system that does not answer keeps no image of another one waiting. uWSGI's ``harakiri`` is how long a file system may
 give nothing.
 
-What glance does at the end of a body is done when the transfer has ended, and with the bytes that were really sent:
+glance's work at the end of a body is done when the transfer has ended, and with the bytes that were really sent:
 upstream's code is then given pieces of the file in place of their bytes (:mod:`fastio.io.file_pieces`), or the length
-of the chunks, and an error is the one that reading raises. A worker that uWSGI's master tells to end finishes its
-transfers, as long as that has mercy. Without a master, they end with it, as upstream's requests do.
+of the chunks, and an error is the one that reading raises. A worker that uWSGI's master ends finishes its transfers
+within the master's mercy. Without a master, they end with it, like upstream's requests.
 
 A body that other code has to see, an answer without ``Content-Length``, TLS, a server or an option of it that is not
 known, a store whose chunks not every thread may ask for, more transfers than the setting ``transfers`` allows, and a
@@ -103,7 +103,7 @@ class Application(Proxy):
 
 
 class Part(NamedTuple):
-    """What of an image the client has been told that it gets."""
+    """The part of an image that was announced to the client."""
 
     begin: int
     length: int
@@ -115,7 +115,7 @@ class Answer:
 
     def __init__(self, start_response: Callable[..., Any]) -> None:
         self._start_response = start_response
-        #: None if the client is not told
+        #: None if it is not announced to the client
         self.part: Part | None = None
 
     def __call__(self, status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
@@ -130,7 +130,7 @@ class Answer:
 
 
 class Download:
-    """The body that the server is given: empty, if the transfer can be given away; else as upstream has it."""
+    """The body that the server is given: empty, if the transfer can be given away; else upstream's."""
 
     def __init__(self, body: Any, part: Part, request: str) -> None:
         self._body = body
@@ -227,7 +227,7 @@ class Download:
         with _uncaught():
             self._source.account(transfer, self._iterator)
             if transfer.client_is_gone and _uwsgi.raises_write_errors():
-                # As uWSGI tells the application.
+                # As uWSGI reports it to the application.
                 raise OSError("write error")
         with _uncaught():
             self._close_body()
@@ -248,7 +248,7 @@ class _File:
         return self._file.begin is not None
 
     def why_not(self, first: bytes) -> Cause | None:
-        """Why the rest is upstream's to send; None if the file has what the client has been told that it gets."""
+        """Why the rest is upstream's to send; None if the file has all that was announced to the client."""
         file = self._file
         begin, length, whole = self._part
         there = os.fstat(file.fileno()).st_size - begin
@@ -305,7 +305,7 @@ class _Store:
         return None if len(sender) < most() else Reason.LIMIT
 
     def stop(self) -> None:
-        """It takes the chunks itself, until it is told of them."""
+        """It takes the chunks itself, until their number is reported."""
 
     def transfer(self, connection: int, first: bytes, ended: Callable[[Transfer], None]) -> Transfer:
         context = _context()
@@ -351,18 +351,18 @@ def most() -> int:
 
 
 def notes() -> list[str]:
-    """What a report says besides, while the patch is wanted."""
+    """Return notes for a report, while the patch is wanted."""
     if "glance.common.wsgi_app" not in sys.modules:
         # It has a server of eventlet's, or is no glance.
         return []
     why_not = _uwsgi.why_not()
     if why_not:
-        return [f"glance_slow_clients: each download holds a worker, as upstream: {why_not}"]
+        return [f"glance_slow_clients: each download holds a worker, like upstream: {why_not}"]
     others = _other_stores()
     if not others:
         return []
     return [
-        f"glance_slow_clients: downloads from stores of these types hold a worker, as upstream: {', '.join(others)}"
+        f"glance_slow_clients: downloads from stores of these types hold a worker, like upstream: {', '.join(others)}"
     ]
 
 

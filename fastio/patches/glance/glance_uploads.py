@@ -2,8 +2,8 @@
 
 Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until it has as much as was asked for.
 This copies the whole object each time. A read of 1 MiB copies some 8 MiB with chunks of 64 KiB, as glanceclient sends
-them, and 64 MiB with chunks of 8 KiB. With this patch, the chunks are joined once. What a read returns, and what is
-kept for the next one, stays the same, even if uWSGI raises an exception in between; the log then names the option of
+them, and 64 MiB with chunks of 8 KiB. With this patch, the chunks are joined once. The results of reads, and the data
+kept for the next one, stay the same, even if uWSGI raises an exception in between; the log then names the option of
 uWSGI that the upload was ended by. Releases before 32 do not append.
 """
 

@@ -1,7 +1,7 @@
-"""What the patches of glance_store's drivers share: the chunk size in force.
+"""The chunk size in force, shared by the patches of glance_store's drivers.
 
 A driver's chunk size is an attribute: of its class, or of the instance where ``configure_add``
-copies an option into it; and several drivers are built anew for every operation. So fastio puts a
+copies an option into it; and several drivers are built anew for every operation. fastio therefore puts a
 data descriptor on the class. It sees what ``configure_add`` assigns, and holds for every instance,
 also for those that exist already.
 """
@@ -49,14 +49,14 @@ def chunk_size(driver: str, default: int) -> int:
 
 
 def size_told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The size that ``add()`` is told, among its arguments behind the image's data."""
+    """The size that is passed to ``add()``, among its arguments behind the image's data."""
     return args[0] if args else kwargs.get("image_size")
 
 
 def is_at_most(size: Any, most: int) -> bool:
     """Whether an image is known to have no more than so many bytes.
 
-    :param size: what a driver was told or tells; 0, None or something else than a number where it is not known
+    :param size: given to a driver or by one; 0, None or something else than a number where it is not known
     """
     return type(size) is int and 0 < size <= most
 
@@ -75,7 +75,7 @@ def chosen_by_operator(store: Any, option: Option) -> bool:
         group, _ = _where(store, option)
         location = store.conf.get_location(option.name, group)
     except Exception:
-        # Where that cannot be told the value stays what the store took it for.
+        # If that is unknown, the value stays the one that the store assumed.
         return True
     return location is not None and location.location.name != "opt_default"
 
@@ -83,7 +83,7 @@ def chosen_by_operator(store: Any, option: Option) -> bool:
 def _where(store: Any, option: Option) -> tuple[str, Any]:
     """The group that gives the store its option, and the value there.
 
-    One of several backends has a group of its own. glance_store makes None the default there, for the shared group's.
+    One of several backends has a separate group. glance_store makes None the default there, for the shared group's.
     """
     group = getattr(store, "backend_group", None) or "glance_store"
     value = store.conf[group][option.name]
@@ -96,7 +96,7 @@ def _where(store: Any, option: Option) -> tuple[str, Any]:
 class ChunkSize:
     """Stands for ``READ_CHUNKSIZE`` or the like on a driver's class.
 
-    What counts, first to last: fastio's setting for the driver, fastio's setting for all drivers, the operator's
+    The order of precedence: fastio's setting for the driver, fastio's setting for all drivers, the operator's
     option or whatever else was assigned to the instance on purpose, fastio's default.
     """
 
@@ -139,7 +139,7 @@ class ChunkSize:
         return is_default
 
     def __set__(self, store: Any, value: int) -> None:
-        # Whoever assigns it may have other options by now.
+        # Options may have changed at a later assignment.
         self._defaults.pop(store, None)
         vars(store)[self._name] = value
 
@@ -173,7 +173,7 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
     return configure_add
 
 
-#: What :func:`make_configure_add` relies on.
+#: Code that :func:`make_configure_add` relies on.
 CONFIGURE_ADD = Uses("self", "READ_CHUNKSIZE chunk_size WRITE_CHUNKSIZE")
 
 

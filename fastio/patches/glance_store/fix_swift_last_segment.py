@@ -3,7 +3,7 @@
 Since glance_store 5.0, ``add()`` announces every segment of an image of known size with the full size of a segment.
 The last segment mostly has less. Swift waits for the rest, by default for a minute, and then the upload of the segment
 and of the image fails. Up to 4.10 the last segment was announced with the rest of the image, and with this patch it is
-again. An image file that has more data than its size still raises ``Invalid``, as upstream intends.
+again. An image file that has more data than its size still raises ``Invalid``, which upstream intends.
 """
 
 from collections.abc import Callable

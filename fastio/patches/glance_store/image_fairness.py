@@ -1,7 +1,7 @@
 """``image_fairness``: images of all drivers of glance_store let other requests run in time (eventlet).
 
-Upstream's drivers read and write from the first byte to the last without letting other greenlets run. What they call
-(files, block devices, librbd, or a socket whose peer keeps up) never waits as far as eventlet knows. So one large
+Upstream's drivers read and write from the first byte to the last without letting other greenlets run. Their sources and
+sinks (files, block devices, librbd, or a socket whose peer keeps up) never wait as far as eventlet knows: one large
 image keeps every other request of the service waiting. With this patch, the data that ``get()`` returns and the data
 that ``add()`` reads yield after their share of ``yield_bytes``. This holds for every chunk size, and for upstream's
 drivers as well as for drivers that another patch has changed. On native threads, the patch changes nothing.

@@ -9,7 +9,7 @@ hashlib.
 Each upload has at most 4 MiB (or one chunk, if that is larger) in memory beyond what upstream holds, and less if there
 are many uploads. Images below 256 KiB are hashed as before, and no thread is started for them. Under eventlet,
 ``update()`` and ``hexdigest()`` let other greenlets run while they wait for a thread. A fork waits until the data that
-was handed over is hashed (a few milliseconds for each upload). So the child can go on with a hash that its parent
+was handed over is hashed (a few milliseconds for each upload). The child can go on with a hash that its parent
 began.
 """
 

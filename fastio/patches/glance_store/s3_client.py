@@ -8,7 +8,7 @@ which botocore reads settings, credentials and certificates. It keeps no more th
 and none once it is taken back. A connection is not kept from one operation to the next, as with upstream: a firewall
 may have forgotten it silently, and then a request would wait for an answer until it times out.
 
-What differs: a client remembers what it has learnt, as botocore means it to. It remembers where a bucket was
+Differences: a client keeps its knowledge, as botocore means it to. It remembers where a bucket was
 redirected to. In the retry modes ``standard`` and ``adaptive`` it also remembers how much was retried lately.
 """
 
@@ -36,7 +36,7 @@ CLIENTS = 8
 #: be.
 CONNECTIONS = 64
 
-#: What any release of ``_create_s3_client`` reads; not all of it exists in each.
+#: Names that any release of ``_create_s3_client`` reads; not all of it exists in each.
 _OPTIONS = (
     "s3_store_host",
     "s3_store_bucket_url_format",
@@ -61,8 +61,8 @@ _FILES = {
 def _key(store: Any, location: Any) -> Hashable:
     """All that a client is made from.
 
-    Credentials are among it, so a digest stands for it. What makes the clients is held as it is: whoever replaces it,
-    as tests do, gets clients of their own.
+    Credentials are among it, so a digest stands for it. The client factory is held unchanged: code that replaces it,
+    such as a test, gets separate clients.
 
     :raises TypeError: if there is something among it whose text does not tell it from others
     """
@@ -109,7 +109,7 @@ def _option(conf: Any, group: str, name: str) -> Any:
 
 
 def _state(path: str | None) -> Any:
-    """What changes when the file does; None if there is none."""
+    """Return a value that changes when the file does; None if there is none."""
     if not path:
         return None
     try:
@@ -190,7 +190,7 @@ PATCH = Patch(
         Target(
             "glance_store._drivers.s3:Store._create_s3_client",
             make,
-            # What makes the client has to be known: all that it reads is among what tells one client from another.
+            # The client factory has to be known: all that it reads is part of a client's key.
             relies_on={"_operation_set": Uses("self, loc", "_create_s3_client")},
         ),
     ),

@@ -1,7 +1,7 @@
 """``store_cinder``: glance_store's cinder driver reads and writes in large chunks and does not block the hub.
 
 ``store_chunk_sizes`` sets the chunk of reads and writes. glance_store has no option for it. For eventlet, a block
-device is always ready. So upstream's reads and writes block the hub as long as the volume's backend takes, and that is
+device is always ready: upstream's reads and writes block the hub as long as the volume's backend takes, and that is
 mostly on the other side of a network. With this patch, a native thread reads what is not in the page cache, and writes
 everything.
 """

@@ -1,7 +1,7 @@
 """``store_filesystem``: glance_store's filesystem driver reads and writes in large chunks and does not block the hub.
 
 ``store_chunk_sizes`` sets the chunk of reads and writes, or ``filesystem_store_chunk_size`` if the operator has set
-it. For eventlet, a regular file is always ready. So upstream's reads and writes block the hub as long as the disk or
+it. For eventlet, a regular file is always ready: upstream's reads and writes block the hub as long as the disk or
 the file server takes. With this patch, a native thread reads what is not in the page cache, and writes everything. If
 there are many concurrent transfers, each reads its share of ``yield_bytes``.
 
@@ -63,7 +63,7 @@ def _wrap(file: Any) -> Any:
 
 
 def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """What to make of ``open``: an image is written as bytes, and other files are none of ours."""
+    """Return the replacement of ``open``: an image is written as bytes, and other files are left to upstream."""
     return lambda open: (
         lambda path, mode="r", *args, **kwargs: (wrap if mode == "wb" else lambda file: file)(
             open(path, mode, *args, **kwargs)

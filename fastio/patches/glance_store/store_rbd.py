@@ -7,7 +7,7 @@ waits, too. With this patch:
   and hashes while the chunks before are written. Both use librbd's ``aio_read`` and ``aio_write``, with no more than 4
   chunks or 4 MiB in flight.
 * Under eventlet a native thread waits for these reads and writes. Opening, creating and deleting an image block the
-  hub as long as upstream's calls do, because a thread that made these calls would run Python code.
+  hub as long as in upstream's code, because a thread that made these calls would run Python code.
 * ``store_chunk_sizes`` sets the chunk. It changes neither the object size of new images nor the step by which an image
   of unknown size grows. ``rbd_store_chunk_size`` still sets both.
 * With ``rbd_thin_provisioning``, a chunk of zeros is found by comparing memory instead of looking at each byte.
@@ -66,7 +66,7 @@ class _Library(Proxy):
 
 
 def _with_images(image: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What to make of the driver's name ``rbd``, which is None where the library is not installed."""
+    """Return the replacement of the driver's name ``rbd``, which is None where the library is not installed."""
     return lambda library: None if library is None else _Library(library, image)
 
 
@@ -82,7 +82,7 @@ class _Request:
 
     @property
     def done(self) -> Callable[..., Any]:
-        """What librbd calls, in a thread of its own, with the completion and what was read: so it must be C."""
+        """The callback of librbd, called in librbd's thread with the completion and the data: it must be C."""
         return self._answers.setdefault
 
     def wait(self) -> int:
@@ -118,7 +118,7 @@ class _OpenImage:
         return getattr(self._wrapped, name)
 
     def _settle(self) -> None:
-        """Wait until nothing is under way; what has failed raises."""
+        """Wait until nothing is under way; a failure raises."""
         raise NotImplementedError
 
     def __enter__(self) -> _OpenImage:
@@ -203,7 +203,7 @@ class WriteBehind(_OpenImage):
         if self._size is None:
             self._size = self._wrapped.size()
         if flags or type(data) is not bytes or offset + len(data) > self._size:
-            # What goes beyond the end is cut off without a word by aio_write, and an error of write.
+            # Bytes beyond the end are silently cut off by aio_write, and are an error of write.
             self._finish(0)
             return self._wrapped.write(data, offset, *flags)
         self._finish(min(AHEAD, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
@@ -220,8 +220,8 @@ class WriteBehind(_OpenImage):
                 _counts.moved(request.length)
             else:
                 _counts.fell_back(Reason.REFUSED)
-                # Raises what it does, or makes up for it. What has failed stays the first: where the driver catches the
-                # error and tries its own write again, this one is tried again before, and is not lost.
+                # Raises the retry's error, or makes up for it. The first failure stays the first: where the driver
+                # catches the error and tries its own write again, this one is tried again before, and is not lost.
                 self._wrapped.write(request.data, request.offset)
             self._under_way.popleft().end()
 
@@ -265,7 +265,7 @@ class _Utils(Proxy):
 def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``Store.add`` with images that are written behind, in chunks of ours.
 
-    ``WRITE_CHUNKSIZE`` stays as it is: the object size and the growth of images follow from it too.
+    ``WRITE_CHUNKSIZE`` stays unchanged: the object size and the growth of images follow from it too.
     """
     images = _with_images(_capable(WriteBehind, "aio_write"))
     chunk = _stores.ChunkSize(STOCK_CHUNK, hook, "WRITE_CHUNKSIZE", "rbd", CHUNK, _OPTION)

@@ -48,7 +48,7 @@ class PartReader:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """What the next part lacks; nothing at the end.
+        """Return the missing bytes of the next part; nothing at the end.
 
         Upstream asks for chunks of ``size``, so what it has read is a multiple of that, and where parts are not, the
         last chunk reaches into the next part. That shows when an image is larger than announced.
@@ -77,7 +77,7 @@ class PartReader:
         if not data:
             self._ended = True
             return b"", True
-        # Bytes stay as they are; for anything else it is what upstream makes of it, a copy or TypeError.
+        # Bytes stay unchanged; anything else gives upstream's result, a copy or TypeError.
         data = b"" + data
         self._total += len(data)
         # A read that gives less than it was asked for is the end of upstream's chunk as well.
@@ -90,7 +90,7 @@ def _most(part: int) -> int:
 
 
 class _Client(Proxy):
-    """The boto3 client of one upload, which tells when a part is no longer needed."""
+    """The boto3 client of one upload, which reports when a part is no longer needed."""
 
     def __init__(self, client: Any, done: Callable[[], Any]) -> None:
         super().__init__(client)

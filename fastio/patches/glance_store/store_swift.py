@@ -4,9 +4,9 @@ Upstream has several sizes, and none of them can be configured. It downloads in 
 of known size in the 16 KiB that urllib3 2 uses for every file-like body (8 KiB with urllib3 1.26), and an image of
 unknown size in the 64 KiB of ``swiftclient``. It buffers segments (``swift_buffer_on_upload``) in 64 KiB. With this
 patch, the setting applies to all of them. The default is 1 MiB, and 256 KiB for an upload of unknown size. For uploads,
-the sessions of swiftclient's connections get an adapter with larger blocks. botocore does the same for the same reason.
-The kernel gathers large parts of a chunk before it wakes the reader of a download. Upstream is woken for each piece
-that the server sends. (This does not apply to TLS; see :mod:`fastio.io.lowwater`.)
+the sessions of swiftclient's connections get an adapter with larger blocks. botocore has such blocks, too. The kernel
+gathers large parts of a chunk before it wakes the reader of a download. Upstream is woken for each piece that the
+server sends. (This does not apply to TLS; see :mod:`fastio.io.lowwater`.)
 
 An image that comes slowly is sent as it comes: a block ends with the first piece that had to be waited for
 (:class:`fastio.io.uploads.Gathered`). A connection with a time-out, which is for each block, has upstream's sizes.

@@ -22,7 +22,7 @@ STOCK = 1024
 
 
 def _enlarged(size: Any) -> Any:
-    """1 MiB for upstream's default; any other size is returned as it is."""
+    """1 MiB for upstream's default; any other size is returned unchanged."""
     if size != STOCK:
         return size
     _counts.took()

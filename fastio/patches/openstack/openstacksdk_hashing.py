@@ -5,7 +5,7 @@ takes nearly all of a download's time. With this patch, the native threads of ``
 :mod:`fastio.io.hashing`. Under eventlet the hub is free in the meantime. The check comes where upstream has it, after
 the last chunk, with the same exception. At most 4 MiB wait to be hashed, and less if there are many downloads.
 
-Releases before 4.9 have no function of their own for it, and there upstream's code hashes.
+Releases before 4.9 have no separate function for it, and there upstream's code hashes.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,12 @@
 """``oslo_spawn``: commands of oslo.concurrency are started without a copy of the parent's page tables.
 
 ``processutils.execute()`` always passes a ``preexec_fn``. This forces ``fork`` where ``vfork`` would be enough. In a
-process with a large heap, the fork takes most of the time of a short command. Unless the caller gave a function of its
-own, oslo.concurrency's function only restores SIGPIPE. Popen restores SIGPIPE itself (``restore_signals``). So the
-patch drops the function in exactly this case: if it is oslo.concurrency's own, its code is known, it calls no function
-of the caller's, and signals are restored.
+process with a large heap, the fork takes most of the time of a short command. Unless the caller gave a function,
+oslo.concurrency's only restores SIGPIPE. Popen restores SIGPIPE itself (``restore_signals``). The patch drops the
+function in exactly this case: if it is oslo.concurrency's own, its code is known, it calls no function of the caller's,
+and signals are restored.
 
-What differs: handlers of ``os.register_at_fork`` do not run for such a command. They prepare a forked Python process
+Differences: handlers of ``os.register_at_fork`` do not run for such a command. They prepare a forked Python process
 to go on, and here no Python process goes on. Where CPython starts a command without ``preexec_fn`` by ``posix_spawn``
 (3.13), glibc's two internal signals (32 and 33) stay ignored in the command.
 """

@@ -1,4 +1,4 @@
-"""What the releases of CPython do differently in ``Popen._communicate``, and what its own attributes hold meanwhile."""
+"""How ``Popen._communicate`` differs between releases of CPython, and its attributes meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Communication:
         self.orig_timeout = orig_timeout
         self.files: dict[int, Any] = {}
         self.outputs: list[Drain] = []
-        #: what was read, by stream; a call that another one overtakes returns this
+        #: data that was read, by stream; a call that another one overtakes returns this
         #: Without outputs it is not needed, and is missing where the first call failed at the flush.
         self.found: dict[Any, list[bytes]] = getattr(popen, "_fileobj2output", {})
         self.feed: Feed | None = None
@@ -40,7 +40,7 @@ class Communication:
         others.append(self)
 
     def chunks(self, drain: Drain) -> list[bytes]:
-        """Where what is read now belongs: a second call puts lists of its own in the place of those of the first."""
+        """Return the lists for data read now: a second call replaces those of the first by other ones."""
         chunks: list[bytes] = self.popen._fileobj2output[self.files[drain.fd]]
         return chunks
 
@@ -126,7 +126,7 @@ class Dialect:
         self._namespace = namespace
 
     def remaining(self, popen: Any, endtime: float | None) -> Any:
-        """Seconds until ``endtime``, as upstream computes them; None without one."""
+        """Seconds until ``endtime``, in upstream's way; None without one."""
         return popen._remaining_time(endtime)
 
 
@@ -151,7 +151,7 @@ class _WithLoopOfModule(Communication):
         return self.found[self.files[drain.fd]]
 
     def fed(self, offset: int) -> None:
-        # An exception leaves it as it was before the call.
+        # An exception leaves it in the state before the call.
         pass
 
     def ended(self, fd: int) -> None:

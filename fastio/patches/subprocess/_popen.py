@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 #: The parameters of ``_check_timeout``.
 CHECK_TIMEOUT = "self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False"
-#: What a replacement of ``Popen._communicate`` relies on beside it. The functions of the module are those that eventlet
-#: copies as well.
+#: Code that a replacement of ``Popen._communicate`` relies on beside it. The functions of the module are those that
+#: eventlet copies as well.
 RELIES_ON = {
     "_save_input": Uses("self, input", "_input _input_offset"),
     "_check_timeout": Uses(CHECK_TIMEOUT, "TimeoutExpired args"),
@@ -50,7 +50,7 @@ def native_target(make: Make, name: str, uses: Uses, **declared: Any) -> Target:
 
 
 def green_target(make: Make, name: str, uses: Uses, **declared: Any) -> Target:
-    """The same of eventlet's Popen, which has it from CPython's."""
+    """Return the target in eventlet's Popen, whose code is CPython's."""
     return Target(f"eventlet.green.subprocess:Popen.{name}", make, uses, code=f"subprocess:Popen.{name}", **declared)
 
 
@@ -72,7 +72,7 @@ class Mode(NamedTuple):
     """How one class of Popen waits, and is fair."""
 
     waiter: Waiter
-    #: what one descriptor moves before the selector is asked again
+    #: the amount that one descriptor moves before the selector is asked again
     new_pace: Callable[[Settings], Pace]
     #: whether it may wait in the running thread; else upstream's code is to
     may_wait: Callable[[], bool]
@@ -87,7 +87,7 @@ def communicate(
     mode: Mode,
     counts: Tally,
 ) -> tuple[Any, Any]:
-    """What ``Popen._communicate`` does.
+    """Replace ``Popen._communicate``.
 
     :param counts: of the patch that takes the call
     """

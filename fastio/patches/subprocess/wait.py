@@ -1,7 +1,7 @@
 """``wait``: ``subprocess.Popen._wait`` with a timeout, on native threads.
 
-Upstream looks at the child after 1, 2, 4 … ms, and then every 50 ms. With this patch, a pidfd tells when the child has
-exited, and then upstream's code runs. What another thread changes meanwhile is seen as early as upstream sees it.
+Upstream looks at the child after 1, 2, 4 … ms, and then every 50 ms. With this patch, a pidfd shows when the child has
+exited, and then upstream's code runs. Another thread's changes are seen as early as in upstream.
 Upstream's code alone runs where there is no pidfd, and in a thread that has a hub, because its ``time.sleep`` may be
 the call that lets other greenlets run. From 3.15 on, CPython itself waits for a pidfd, and the patch is not needed.
 """

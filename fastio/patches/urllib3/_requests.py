@@ -1,4 +1,4 @@
-"""What the patches of requests with a body share."""
+"""Shared code of the patches of requests with a body."""
 
 import io
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from fastio.patching.registry import Target
 #: Bodies below this size, in bytes, are upstream's: there is nothing to gain.
 LEAST = 64 * 1024
 
-#: Given the connection and the body: what stands for the body, or why nothing does.
+#: Given the connection and the body: returns a proxy of the body, or why there is none.
 StandIn = Callable[[Any, Any], Any]
 
 
 def target(stand_in: StandIn, counts: Tally) -> Target:
-    """The function of urllib3's that sends a request, with what stands for its body, if that has a known length."""
+    """The function of urllib3's that sends a request, with a proxy of its body, if that has a known length."""
 
     def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of ``HTTPConnection.request``."""
@@ -46,7 +46,7 @@ def target(stand_in: StandIn, counts: Tally) -> Target:
 
 
 def why_not(connection: Any, body: Any, headers: Any, options: Any, send: Any) -> Cause | None:
-    """Why the body of a request is left as it is; None if it is not.
+    """Return why the body of a request stays unchanged; None if it does not.
 
     :param options: further arguments of the request
     :param send: http.client's function that sends a block
@@ -56,7 +56,7 @@ def why_not(connection: Any, body: Any, headers: Any, options: Any, send: Any) -
     if isinstance(body, io.TextIOBase):
         return Reason.INPUT
     if type(connection).send is not send or "send" in vars(connection) or connection.debuglevel:
-        # Somebody wants to see each block.
+        # The program wants to see each block.
         return Reason.FOREIGN
     length = _length(headers)
     if length is None:
@@ -65,7 +65,7 @@ def why_not(connection: Any, body: Any, headers: Any, options: Any, send: Any) -
 
 
 def _length(headers: Any) -> int | None:
-    """What ``Content-Length`` says, if it alone says where the body ends."""
+    """Return ``Content-Length``, if it alone decides where the body ends."""
     try:
         names = {name.decode() if isinstance(name, bytes) else name: headers[name] for name in headers}
         lower = {name.lower(): value for name, value in names.items()}

@@ -1,14 +1,14 @@
 """``urllib3_blocks``: urllib3 sends a body of known length in blocks of 1 MiB.
 
 Upstream reads a file-like body in blocks of 16 KiB (urllib3 2) or 8 KiB (urllib3 1.26), and sends each by itself. With
-this patch, the blocks are 1 MiB. So uploads of requests, openstacksdk, openstackclient and swiftclient take fewer
-calls. What is sent is the same.
+this patch, the blocks are 1 MiB: uploads of requests, openstacksdk, openstackclient and swiftclient take fewer
+calls. The bytes sent are the same.
 
 This applies to regular files, to ``io.BytesIO``, and to the objects with which swiftclient and openstacksdk read a
 file. Other objects may have no more than a little now and then, which upstream sends at once.
 
 Upstream's size remains if the program has set one (``blocksize``), and if the socket has a time-out: it is for each
-block. Chunked bodies and those below 64 KiB stay as they are. So does a connection whose ``send()`` is not
+block. Chunked bodies and those below 64 KiB stay unchanged, as does a connection whose ``send()`` is not
 http.client's, or that prints what it sends (``debuglevel``).
 """
 

@@ -5,7 +5,7 @@ without a tunnel: to ``requests.put(url, data=file)``, ``openstack object create
 that can be written may have changes in its buffer, so upstream's code reads it. All but the first block is
 sent with ``sendfile()``. To a server on this host, which has the same address, it is written from a mapping of the file
 (:mod:`fastio.io.mapped`). The bytes on the wire, the position in the file, time-outs and errors are upstream's. If
-the socket has no room, upstream's code sends a block of its own size and waits as long as it ever does.
+the socket has no room, upstream's code sends a block of upstream's size and waits as long as it ever does.
 
 Under eventlet, nothing waits either. Each upload yields after its share of ``yield_bytes``, and a native thread first
 reads what is not in the page cache.
@@ -37,7 +37,7 @@ def _stand_in(connection: Any, body: Any) -> Any:
 PATCH = Patch(
     __name__,
     summary="urllib3: a file that is uploaded goes to the server with sendfile(), without the copy through Python",
-    changes="a server may get the new content of a file that somebody writes into while it is sent, and audit hooks "
+    changes="a server may get the new content of a file that is written to while it is sent, and audit hooks "
     "(http.client.send) do not see the bytes",
     targets=(_requests.target(_stand_in, _counts),),
 )
