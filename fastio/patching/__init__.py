@@ -1,1 +1,1 @@
-"""What a patch is, and how it is put in place, looked at and taken back."""
+"""Patches: their definition, and how they are put in place, looked at and taken back."""

@@ -19,12 +19,12 @@ _get_ident: Callable[[], int] = _thread.get_ident
 class Exclusive:
     """A lock that can be wanted anywhere: in a signal handler, a finalizer, an import hook, after a fork.
 
-    Whoever can wait calls :meth:`change`. Who is inside already, and is called again before it is done (by a signal
+    Callers that can wait call :meth:`change`. A caller that is inside already, and is called again (by a signal
     handler, a finalizer or another greenlet), cannot: it finds the state half changed. An import hook cannot, because
-    it has the import lock of a module. They :meth:`leave` their work to the one that is at it, who does it before it
-    lets go. What runs inside neither imports nor logs nor calls what may wait for anybody.
+    it has the import lock of a module. They :meth:`leave` their work to the caller inside, which does it before it lets
+    go. Code inside neither imports nor logs nor calls anything that may wait.
 
-    Handlers of logging take locks of their own, so what is to be logged meanwhile is logged once no thread is inside.
+    Handlers of logging take locks, so messages from inside are logged once no thread is inside.
 
     It is a lock of the operating system's, with native threads for owners, under ``eventlet.monkey_patch()``, too.
     An RLock would not do: eventlet looks for those and makes them green.
@@ -38,7 +38,7 @@ class Exclusive:
         #: interrupts them there
         self._inside: set[int] = set()
         self._left: deque[Callable[[], object]] = deque()
-        #: what is to be logged: level, message, its arguments, exception
+        #: messages to log: level, message, its arguments, exception
         self._messages: deque[tuple[int, str, tuple[object, ...], Any]] = deque()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
 
@@ -89,7 +89,7 @@ class Exclusive:
             log.log(level, message, *arguments, exc_info=exc_info)
 
     def leave(self, work: Callable[[], object]) -> None:
-        """Have ``work()`` done now or else by the thread that is inside; never waits. What it raises is logged."""
+        """Have ``work()`` done now or else by the thread that is inside; never waits. Its exceptions are logged."""
         self._left.append(work)
         self._settle()
         self._say()

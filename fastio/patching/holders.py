@@ -1,4 +1,4 @@
-"""Who goes round the patches: holders of a class that ``eventlet.monkey_patch()`` has since replaced."""
+"""Code that bypasses the patches: holders of a class that ``eventlet.monkey_patch()`` has since replaced."""
 
 import sys
 import weakref

@@ -1,4 +1,4 @@
-"""What fastio has at each attribute: the original, a function in its place, and which patches are on."""
+"""fastio's hook at each attribute: the original, a function in its place, and which patches are on."""
 
 from __future__ import annotations
 
@@ -153,13 +153,13 @@ def open_hook(patch: Patch, target: Target) -> Hook:
 
 
 class Upstream(NamedTuple):
-    """What of upstream's a target is about."""
+    """The upstream code that a target is about."""
 
     #: the function or value at the attribute
     found: places.Found
     #: functions elsewhere, by key
     relied_on: dict[str, FunctionType]
-    #: how each function is known, by key; the first tells the release
+    #: how each function is known, by key; the first decides the release
     functions: dict[str, Known]
 
     @property
@@ -169,7 +169,7 @@ class Upstream(NamedTuple):
 
     @property
     def by(self) -> str:
-        """What has recognised the code: the least certain of what has recognised one of the functions."""
+        """How the code was recognised: the least certain way among its functions."""
         found = {known.by for known in self.functions.values()}
         return next(way for way in (known_code.USES, known_code.ACCEPTED, known_code.SOURCE) if way in found)
 
@@ -259,7 +259,7 @@ def _recognise_elsewhere(key: str, uses: Uses, function: Any) -> Known:
 
 
 def _function_at(key: str) -> Any:
-    """What stands at ``module:qualified.name``, None if there is nothing."""
+    """Return the object at ``module:qualified.name``, None if there is none."""
     module, _, path = key.partition(":")
     value: Any = sys.modules.get(module)
     for name in path.split("."):

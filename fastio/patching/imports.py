@@ -13,11 +13,11 @@ from typing import Any
 from fastio.patching.proxy import Proxy
 
 _bootstrap: Any = importlib._bootstrap  # type: ignore[attr-defined]
-#: what to call, by the module that it waits for
+#: callbacks, by the module that they wait for
 _waiting: dict[str, list[Callable[[Any], object]]] = {}
-#: those of them that are being imported
+#: modules among them that are being imported
 _loading: set[str] = set()
-#: what to call once none is being imported
+#: callbacks for when none is being imported
 _put_off: list[Callable[[], object]] = []
 
 

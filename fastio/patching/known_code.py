@@ -1,6 +1,6 @@
 """Which of upstream's code fastio knows, and what a wrapper relies on in code that it need not know.
 
-The private code that fastio replaces changes without notice. So its source is hashed and looked up in
+The private code that fastio replaces changes without notice, so its source is hashed and looked up in
 ``fingerprints.json``, which ``python -m benchmarks.tools.fingerprints`` writes from upstream's releases. A hash that is
 not there means unread code: the target is then left alone, unless the setting ``accept_code`` has it.
 Of a function that goes on running, a patch declares the parameters and the names that it relies on, see :class:`Uses`.
@@ -29,7 +29,7 @@ from fastio.patching import distributions
 FREE_THREADED = "t"
 #: Minor version of the running Python.
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{FREE_THREADED if FREE_THREADED in sys.abiflags else ''}"
-#: What the standard library is called in the table.
+#: The name of the standard library in the table.
 CPYTHON = "CPython"
 #: How code is recognised: by its hash, by an entry of the setting, by the parameters and names that are used.
 SOURCE, ACCEPTED, USES = "source", "accept_code", "uses"
@@ -48,7 +48,7 @@ NOT_PLAIN = "<object>"
 
 
 class Uses(NamedTuple):
-    """What a target relies on in a function of upstream's that goes on running; that of a bare one has to be known."""
+    """The parts of a function that a target relies on while it goes on running; that of a bare one has to be known."""
 
     #: its parameters as in a ``def`` without annotations, ``*_`` for any further ones; None: the code has to be known
     parameters: str | None = None
@@ -137,8 +137,8 @@ def span(releases: str) -> str:
     return f"{name} {versions[0]}" if len(versions) == 1 else f"{name} {versions[0]} to {versions[-1]}"
 
 
-# The hash of a source. Two compilers can make different bytecode of the same source, so it is the syntax tree that is
-# hashed, which is the same for all of them.
+# The hash of a source. Two compilers can make different bytecode of the same source, so the syntax tree is hashed,
+# which all compilers share.
 
 
 #: The texts of trees that were asked for. Code does not change, and every look at the patches asks for the same.
@@ -318,11 +318,11 @@ def _merged(parts: list[ast.expr]) -> list[Any]:
     return [part for part in merged if part != ""]
 
 
-# What is used of code that goes on running.
+# Parts used of code that goes on running.
 
 
 def lacks(uses: Uses, code: CodeType, defaults: Defaults) -> str:
-    """What the function has not got of what is used; empty if it has all."""
+    """Return the used parts that the function lacks; empty if it has all."""
     wanted, found = f"{uses.parameters}, ", ", ".join(_parameters(code, *defaults)) + ", "
     if not (found.startswith(wanted[:-4]) if wanted.endswith("*_, ") else found == wanted):
         return f"takes ({found[:-2]}), not ({uses.parameters})"
@@ -341,7 +341,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _parameters(code: CodeType, positional: Sequence[str], keyword: dict[str, str]) -> list[str]:
-    """The parameters as they are spelled in a ``def``, without annotations."""
+    """The parameters in the spelling of a ``def``, without annotations."""
 
     def spelled(name: str, default: str | None) -> str:
         return name if default is None else f"{name}={default}"

@@ -62,7 +62,7 @@ def _find(package: str) -> ModuleSpec | None:
 def _in_package(module: str, specs: dict[str, ModuleSpec | None]) -> bool:
     """Whether the packages of ``module`` have it; they are not imported for that.
 
-    :param specs: what has been found, by name; the first package of ``module`` has
+    :param specs: found specs, by name; the first package of ``module`` has
     """
     top, *rest = module.split(".")
     name, spec = top, specs[top]
@@ -95,7 +95,7 @@ def import_all(targets: Iterable[Target]) -> list[str]:
 
 
 def wait_for_imports(target: Target) -> None:
-    """If another thread is importing a module, wait until it has: half of it is no code that anybody knows."""
+    """If another thread is importing a module, wait until it has: half of it is no known code."""
     for module in target.modules:
         spec = _peek(sys.modules.get(module), "__spec__")
         if getattr(spec, "_initializing", False):

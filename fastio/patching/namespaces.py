@@ -15,7 +15,7 @@ class _Namespace(dict):  # type: ignore[type-arg]
     """The globals of a module, with some of them passed through a function when they are looked up."""
 
     def __init__(self, module: dict[str, Any], changes: Mapping[str, Callable[[Any], Any]]) -> None:
-        # What is not looked up name by name.
+        # Names that are not looked up one by one.
         super().__init__(__name__=module["__name__"], __builtins__=module["__builtins__"])
         self._module = module
         self._changes = changes

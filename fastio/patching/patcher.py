@@ -1,6 +1,6 @@
 """Applying, taking back and looking at patches.
 
-What is true is read from the live objects: a patch is applied if the attribute leads to our
+The state is read from the live objects: a patch is applied if the attribute leads to our
 function and our function is switched on, whatever was called before.
 """
 
@@ -36,7 +36,7 @@ def apply(
 
     :returns: the report, and a function that takes back what was done
     """
-    # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
+    # Imports, reading of files and refusals come first. No foreign code runs while the lock is held.
     named = registry.named(names, registry.names())
     settings = _resolve(arguments, options=options)
     chosen = _choose(named, settings)
@@ -93,7 +93,7 @@ def status() -> Report:
     """See :func:`fastio.status`."""
     known = _known()
     _look_for_modules(known)
-    # Who is interrupted while something changes sees it as it is then.
+    # A call that comes in the middle of a change sees the state of that moment.
     entries = _look_at(known) if _turns.inside else _turns.change(lambda: _look_at(known))
     return _report(entries or [])
 
@@ -147,7 +147,7 @@ def _take_back(
     settings: config.Settings | None,
     options: config.Options,
 ) -> None:
-    """Have everything as it was before a call.
+    """Restore the state before a call.
 
     :param added: what it has applied
     :param disabled: what it has switched off
@@ -158,7 +158,7 @@ def _take_back(
     config.put_options(options)
     _take_back_what_is_not_accepted()
     for name, by_name in wanted.items():
-        # What was taken back since then stays so.
+        # A patch that was taken back since then stays off.
         if name in disabled or name in _STATE.wanted:
             _STATE.wanted[name] = by_name
             if name in disabled:
@@ -278,7 +278,7 @@ def _end_trace() -> None:
 
 
 def _each(name: str, say: Callable[[Patch, Target], Entry]) -> list[Entry]:
-    """What ``say`` returns for each target of the patch, or the one entry of a patch that is not imported."""
+    """Return ``say``'s result for each target of the patch, or the one entry of a patch that is not imported."""
     patch = registry.get(name)
     return [state.unloaded(name)] if patch is None else [say(patch, target) for target in patch.targets]
 

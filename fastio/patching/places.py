@@ -93,7 +93,7 @@ def find(place: AttributePlace, accept: Callable[[Any], bool]) -> Found | None:
 
 
 def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
-    """What a wrapper may call, each with its place; None: a place that nothing is put at."""
+    """Yield the values that a wrapper may call, each with its place; None for a place where nothing is put."""
     # type() and not isinstance(): a proxy claims to be of the class of what it wraps.
     if type(value) is FunctionType:
         for cell in value.__closure__ or ():
@@ -120,7 +120,7 @@ def describe(value: Any) -> str:
 
 
 def foreign(wrappers: Iterable[Any], libraries: Collection[str]) -> tuple[Any, ...]:
-    """Those of the wrappers that are not made by one of the libraries, nor by contextlib.contextmanager."""
+    """Return the wrappers that neither one of the libraries nor contextlib.contextmanager makes."""
     return tuple(each for each in wrappers if not _is_own(describe(each), libraries))
 
 

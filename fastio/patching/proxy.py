@@ -1,10 +1,10 @@
-"""What stands for an object of upstream's and does a few things otherwise."""
+"""Proxy of an object of upstream's: forwards all attributes but a few."""
 
 from typing import Any
 
 
 class Proxy:
-    """Has every attribute of the object that it stands for; a subclass defines what it has of its own.
+    """Has every attribute of the object that it stands for; a subclass defines the others.
 
     A plain class, since wrapt's takes longer to import than all of fastio, and most programs never need it.
     """

@@ -1,4 +1,4 @@
-"""What a patch is, and the table of all of them.
+"""The definition of a patch, and the table of all of them.
 
 A patch is a module in a library's folder in ``fastio.patches`` that declares a ``PATCH``, and a line in ``TABLE``. It
 is imported once its library is. Modules whose names begin with an underscore are shared by those of their folder.
@@ -94,14 +94,14 @@ def _specifier(text: str) -> "SpecifierSet":
 
 
 class _Declared(NamedTuple):
-    """What is declared of a target."""
+    """The declaration of a target."""
 
     #: the attribute, as ``module:qualified.name``; the module has to be imported before the target can be patched
     key: str
     make: Make
-    #: what the replacement relies on in the attribute's own code, which has to be known unless that goes on running
+    #: use of the attribute's own code by the replacement, which has to be known unless that goes on running
     uses: Uses = KNOWN
-    #: the same of other functions: a name alone is one beside the attribute, of the same class or module; those
+    #: uses of other functions: a name alone is one beside the attribute, of the same class or module; those
     #: elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``
     relies_on: Mapping[str, Uses] = {}
     #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
@@ -111,11 +111,11 @@ class _Declared(NamedTuple):
     find_owner: Callable[[], Any] | None = None
     #: other places (``module:name``) that hold the very same object once eventlet has monkey patched
     also: Sequence[str] = ()
-    #: what only this target needs to be installed, besides its library: requirements of PEP 508
+    #: distributions for this target alone, besides its library: requirements of PEP 508
     requires: Sequence[str] = ()
     #: the replacement itself looks at ``hook.active``; saves one call where a call is all that the attribute costs
     direct: bool = False
-    #: what upstream has there, if it is a value rather than a function; the functions beside it are then those who
+    #: upstream's value there, if it is no function; the functions beside it are then those who
     #: read it, and nothing comes between them and the replacement
     stock: int | None = None
     #: the Pythons that need the target, such as ``>= 3.15``
@@ -156,9 +156,9 @@ class Target(_Declared):
         return tuple(key for key in self.functions() if key in self.relies_on)
 
     def functions(self, python: str | None = RUNNING) -> dict[str, Uses]:
-        """What is relied on in each function that the target is about, by its key in ``fingerprints.json``.
+        """Return how each function of the target is used, by its key in ``fingerprints.json``.
 
-        The first tells the release: it is the attribute's, or that of a function that reads it.
+        The first decides the release: it is the attribute's, or that of a function that reads it.
 
         :param python: the minor version that has the functions, such as ``3.15``; None: any
         """
@@ -206,9 +206,9 @@ def _has(pythons: str, python: str) -> bool:
 
 
 def reached(releases: str, firsts: Sequence[str]) -> str:
-    """That of ``firsts``, the first release of each line that has something, which ``releases`` come at or after.
+    """Return the entry of ``firsts`` (first release of each line with some code) that ``releases`` come at or after.
 
-    Empty if they come before. What has the same code is the same in this, so the first of ``releases`` tells of all.
+    Empty if they come before. Releases with the same code agree in this, so the first of ``releases`` decides for all.
 
     :param releases: such as ``CPython 3.13.10 3.13.18``
     :param firsts: such as ``("3.13.10", "3.14.1")``: later lines have it from their beginning, earlier ones never
@@ -236,14 +236,14 @@ class Patch(NamedTuple):
     #: one sentence for people
     summary: str
     targets: Sequence[Target]
-    #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
+    #: distributions besides its folder's, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
     #: releases that have not got what it puts right or makes fast: requirements of PEP 508, such as ``glance < 32``
     not_needed_in: Sequence[str] = ()
-    #: what programs may notice of it besides time, memory and threads, sizes of chunks and pipes, and when others run;
+    #: effects on programs besides time, memory and threads, sizes of chunks and pipes, and when others run;
     #: one sentence. The profile ``safe`` leaves out a patch that has one
     changes: str = ""
-    #: what a report says besides, while the patch is wanted
+    #: notes for a report, while the patch is wanted
     notes: Callable[[], list[str]] = list
 
     @property
@@ -263,7 +263,7 @@ class Patch(NamedTuple):
         return next((each for each, installed in found if installed is not None and each.accepts(installed)), None)
 
     def requirements(self, target: Target) -> tuple[Requirement, ...]:
-        """What has to be installed for ``target``, one of the patch's.
+        """Return the distributions needed for ``target``, one of the patch's.
 
         Each distribution once, in the range that is said first: by the patch, its folder, the folders of the libraries
         that the target is about, the target.
@@ -303,7 +303,7 @@ class Listed(NamedTuple):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Those of which any has the patch imported once it is imported itself."""
+        """Modules of which any has the patch imported once it is imported itself."""
         return (self.library, *self.besides)
 
     def in_profile(self, profile: str) -> bool:
@@ -399,7 +399,7 @@ def all_patches() -> tuple[Patch, ...]:
 
 @cache
 def libraries() -> dict[str, str]:
-    """What the folders of the libraries require, by the name of the folder; the standard library has nothing."""
+    """Return the requirements of the libraries' folders, by the folder's name; the standard library has none."""
     found = sorted({*_OTHERS, *(each.library for each in TABLE)})
     stated = {library: _stated(f"{PATCHES}.{library}") for library in found}
     return {library: text for library, text in stated.items() if text}

@@ -11,7 +11,7 @@ from fastio.report import Entry, Outcome
 
 
 class Record:
-    """What came of a target of a patch. What stands there is read from the live objects."""
+    """The outcome at a target of a patch. The attribute itself is read from the live objects."""
 
     def __init__(self) -> None:
         #: was applied once and taken back
@@ -21,7 +21,7 @@ class Record:
 
 
 class State:
-    """What was asked of the patches; only one thread changes it."""
+    """The wanted state of the patches; only one thread changes it."""
 
     def __init__(self) -> None:
         #: patches that were asked for and not taken back, also if they are imported later; whether a call named them:
@@ -33,7 +33,7 @@ class State:
         self.traced = False
 
 
-#: That of this process.
+#: The state of this process.
 STATE = State()
 
 
@@ -46,7 +46,7 @@ _AGAIN = "call fastio.patch() again"
 
 
 def unloaded(name: str) -> Entry:
-    """What is said of a patch whose library is not imported, and that is therefore not imported itself."""
+    """Return the report of a patch whose library is not imported, and that is therefore not imported itself."""
     libraries = registry.listed()[name].libraries
     here = [library for library in libraries if modules.why_absent(library) is None]
     library = (here or libraries)[0]
@@ -154,7 +154,7 @@ def _names(wrappers: tuple[object, ...]) -> str:
 
 
 def _left_behind(hook: hooks.Hook) -> tuple[str, str]:
-    """What of ours is at an attribute although this patch is off, and what to do about it."""
+    """Return which replacement is at an attribute although this patch is off, and what to do about it."""
     if hook.layers:
         return "no longer called; still there: " + ", ".join(hook.layers), ""
     on_top = hook.on_top()
