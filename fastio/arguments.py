@@ -33,7 +33,7 @@ def _choices(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Those of the parser and of its commands: what a command does not know is reported by the parser above it."""
+    """The parser's arguments and its commands': the parser above a command reports those that it does not know."""
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):

@@ -29,7 +29,8 @@ LINES, PART = 25, 6
 #: The libraries whose versions are printed then.
 _SHOWN = ("fastio", "CPython", "eventlet", "glance", "glance_store")
 
-#: What the interpreter runs. Where fastio is not installed, it has this one, and nothing else of its directory.
+#: The code that the interpreter runs. Where fastio is not installed, it has this one, and nothing else of its
+#: directory.
 _PROBE = """\
 import sys
 if sys.path[:1] == [""]:
@@ -52,12 +53,12 @@ except ImportError:
 print("\\n" + json.dumps({"installed": installed, **check.probe(**arguments)}))
 """
 
-#: What glance_store calls its drivers, where ``store_chunk_sizes`` calls them otherwise.
+#: glance_store's names of its drivers, where ``store_chunk_sizes`` calls them otherwise.
 _DRIVERS = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
 
 
 class CheckError(FastioError):
-    """What was asked for cannot be checked. The message says why."""
+    """A check is not possible. The message says why."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,12 +94,12 @@ def look(
     files: Sequence[str] = (),
     directories: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What would be in effect, as ``fastio check --json`` prints it.
+    """Return what would be in effect, as ``fastio check --json`` prints it.
 
-    :param program: with its arguments, as it is started; may be empty
+    :param program: its command line; may be empty
     :param python: the service's interpreter, if it is not the program's
     :param files: configuration files besides those that the program's arguments name
-    :param directories: the same of directories of them
+    :param directories: directories of such files
     :raises CheckError: if the interpreter or the configuration cannot be used
     """
     served = servers.read(program, os.environ)
@@ -180,7 +181,7 @@ def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any], environ: Mapp
 def probe(
     files: Sequence[str], directories: Sequence[str], service: str, options: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, Any]:
-    """What became of this process, whose interpreter is the service's: the report, and the configured stores.
+    """Return, in a process of the service's interpreter, the report, and the configured stores.
 
     :param options: uWSGI's, if that is to serve
     """

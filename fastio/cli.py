@@ -28,7 +28,7 @@ IN_CHECKOUTS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     given = list(sys.argv[1:] if argv is None else argv)
-    # What a program that it runs makes of a closed pipe is the program's own affair.
+    # A program that it runs handles a closed pipe itself.
     return _main(given) if given[:1] == ["run"] else terminal.command(_main)(given)
 
 
@@ -117,7 +117,7 @@ def _status(arguments: argparse.Namespace) -> int:
         return _sums(arguments)
     config.only_reporting = True
     fastio.patch()
-    # What the services themselves would print at import is not about us.
+    # Ignore the services' own warnings at import.
     warnings.simplefilter("ignore")
     for unfit in modules.import_all(target for patch in registry.patches() for target in patch.targets):
         print(f"fastio: {unfit}", file=sys.stderr)
@@ -127,7 +127,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _shown(report: Report, arguments: argparse.Namespace) -> tuple[Report, str]:
-    """The report as far as it was asked for, and its text."""
+    """Return the part of the report that was asked for, and its text."""
     if arguments.patch:
         report = report.only(arguments.patch)
     return report, report.text(bool(arguments.all or arguments.patch), terminal.width())

@@ -65,15 +65,15 @@ def format_size(size: int) -> str:
 
 
 class Setting(NamedTuple):
-    """What there is to know of a setting."""
+    """The description of a setting."""
 
     default: Any
     help: str
     #: returns the value that a text or an argument stands for; ValueError, TypeError or AttributeError if there is none
     parse: Callable[[Any], Any]
-    #: what is allowed, in words
+    #: allowed values, in words
     allowed: str
-    #: what its value counts; empty if it is no number
+    #: unit of its value; empty if it is no number
     unit: str = ""
     name: str = ""
 
@@ -232,7 +232,7 @@ class Settings(NamedTuple):
         65536,
         "transfers",
         "Downloads of a process that glance_slow_clients sends concurrently. Each holds two descriptors, and all "
-        "together at most half of those that the process may have. Those of stores whose images are not files take "
+        "together at most half of those that the process may have. If a store's images are not files, each takes "
         "memory: three chunks of the store each, at least 1 MiB and a chunk, and all together at most 512 KiB times "
         "this number. Downloads beyond this hold their workers, same as upstream.",
     )
@@ -274,7 +274,7 @@ class Settings(NamedTuple):
     enabled: bool = _switch(True, "The kill switch: with FASTIO=0, fastio.patch() does nothing.")
     on_error: str = _choice(
         (REFUSE, UNPATCHED),
-        "What becomes of a service that is started with a bad setting: it refuses to start, or it starts "
+        "How a service that is started with a bad setting behaves: it refuses to start, or it starts "
         "unpatched and logs the error. fastio.patch() in a program always raises an error.",
     )
     sources: Mapping[str, str] = MappingProxyType({})
@@ -342,7 +342,7 @@ def on_error(environ: Mapping[str, str] | None = None, options: Options | None =
 
 
 _effective: Settings | None = None
-#: what the service's configuration files say, with the source of each
+#: options of the service's configuration files, with the source of each
 _options: Options = {}
 #: set by commands that only report: they create no directories and write no files
 only_reporting = False

@@ -1,4 +1,4 @@
-"""What the fast paths did in this process: calls, bytes and fallbacks of each patch, and the system calls they made.
+"""Counters of the fast paths in this process: calls, bytes and fallbacks of each patch, and the system calls they made.
 
 Counts show what times on a noisy machine cannot show: that the fast path really ran, and how few reads and waits it
 needed. They are plain additions, and nothing here takes a lock: a finalizer, a signal handler or a fork may come at any
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: What ``io`` counts.
+#: Counters of ``io``.
 NAMES = ("exchanges", "reads", "writes", "bytes_in", "bytes_out", "waits", "yields")
 
 
@@ -27,14 +27,14 @@ class Cause(str):
         return cause
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """There is one of each: copies of what holds one, such as a file that is copied, have the same."""
+        """There is one of each: a copy of its holder, such as a copied file, has the same one."""
         return getattr, (Reason, self.upper())
 
 
 class Reason:
     """Every :class:`Cause` that there is. No Enum: to look up a member of one takes as long as to count a call."""
 
-    CONFIGURED = Cause("configured", "what a kept client would be made from is not known for certain")
+    CONFIGURED = Cause("configured", "the configuration of a kept client is not known for certain")
     EXITED = Cause("exited", "the child had already exited, so that there was nothing to wait for")
     FOREIGN = Cause("foreign", "the object is of another class than upstream's own: a subclass, a mock, another tool's")
     FORKING = Cause("forking", "the process was about to be forked")
@@ -43,7 +43,7 @@ class Reason:
     INPUT = Cause("input", "the data is of a kind that only upstream's code takes, such as an array")
     LIMIT = Cause("limit", "as many transfers are under way as the settings and the system allow")
     NON_BLOCKING = Cause("non_blocking", "the program has set the socket to non-blocking mode")
-    PREEXEC_FN = Cause("preexec_fn", "the child runs a function of the caller's, or keeps its signals as they are")
+    PREEXEC_FN = Cause("preexec_fn", "the child runs a function of the caller's, or keeps its signals unchanged")
     REFUSED = Cause("refused", "the kernel, the C library or the store's library refused a call, or has not got it")
     SMALL = Cause("small", "the data is too small for the fast path to gain anything")
     TIMEOUT = Cause("timeout", "the socket has a time-out, which counts from one piece of data to the next")
@@ -82,7 +82,7 @@ class Tally:
             wake(self, None)
 
     def moved(self, size: int) -> None:
-        """So many bytes more were moved in a call that was counted."""
+        """Add ``size`` bytes to a call that was counted."""
         self.bytes += size
 
     def fell_back(self, reason: Cause) -> None:
@@ -101,7 +101,7 @@ UNCOUNTED = Tally("")
 
 
 class _Io:
-    """What the I/O core did, whatever patch it worked for."""
+    """Counters of the I/O core, for all patches together."""
 
     __slots__ = NAMES
 
@@ -141,7 +141,7 @@ def tallies() -> Iterator[Tally]:
 
 
 def snapshot() -> dict[str, int]:
-    """What the I/O core did, by name."""
+    """Return the counters of the I/O core, by name."""
     found = {name: getattr(io, name) for name in NAMES}
     for tally in list(_tallies.values()):
         found["reads"] += tally.reads
@@ -161,7 +161,7 @@ def reset() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Those of :func:`snapshot` by their names alone."""
+    """Return the counters of :func:`snapshot` by their names alone."""
     if name in NAMES:
         return snapshot()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PatchMetrics(NamedTuple):
-    """What one patch did in this process."""
+    """The counts of one patch in this process."""
 
     #: calls that it took
     calls: int
@@ -27,14 +27,14 @@ class PatchMetrics(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """What the fast paths did in this process since it began, or was forked."""
+    """The counts of the fast paths in this process since it began, or was forked."""
 
     pid: int
     #: seconds since the epoch at which the counts were zero
     since: float
     #: by the patch's name; only patches that this process has loaded
     patches: Mapping[str, PatchMetrics]
-    #: what the I/O core did for all of them: ``exchanges``, ``reads``, ``writes``, ``bytes_in``, ``bytes_out``,
+    #: counts of the I/O core for all of them: ``exchanges``, ``reads``, ``writes``, ``bytes_in``, ``bytes_out``,
     #: ``waits`` and ``yields``, see :mod:`fastio.counters`
     io: Mapping[str, int]
 
@@ -89,7 +89,7 @@ class Series(NamedTuple):
     value: int
 
 
-#: What is counted.
+#: The counts.
 COUNTERS = {
     "calls": "Calls that a patch took.",
     "bytes": "Bytes that a patch's own code moved or hashed.",
@@ -97,7 +97,7 @@ COUNTERS = {
     "io": "Exchanges, reads, writes, bytes, waits and yields of the I/O core.",
 }
 
-#: The metrics for Prometheus: the type of each, and what it tells.
+#: The metrics for Prometheus: the type of each, and its description.
 FAMILIES = {
     **{f"fastio_{name}_total": ("counter", meaning) for name, meaning in COUNTERS.items()},
     "fastio_start_time_seconds": ("gauge", "When the counts of the process began, in seconds since the epoch."),
@@ -110,7 +110,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def read() -> Metrics:
-    """Return the counts as they are now."""
+    """Return the current counts."""
     return Metrics(
         pid=os.getpid(),
         since=counters.since,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
-    """What became of a patch at one of its targets. There are no other values."""
+    """Outcomes of a patch at one of its targets. There are no other values."""
 
     APPLIED = "applied"
     WAITING = "waiting for import"
@@ -26,7 +26,7 @@ class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
         return self.value
 
 
-#: What each outcome says, in the order in which they are explained.
+#: The meaning of each outcome, in the order in which they are explained.
 MEANING = {
     Outcome.APPLIED: "fastio's function is called, directly or through wrappers of other tools, which the report names",
     Outcome.WAITING: "the patch will be applied when the module is imported",
@@ -50,11 +50,11 @@ class Entry(NamedTuple):
     #: ``module:qualified.attribute``
     target: str
     outcome: Outcome
-    #: what was found
+    #: the finding
     found: str
-    #: what to do about it; empty if there is nothing to do
+    #: action to take; empty if there is none
     advice: str = ""
-    #: what has recognised upstream's code: ``source``, ``accept_code`` where the setting accepts one of the functions,
+    #: how upstream's code was recognised: ``source``, ``accept_code`` where the setting accepts one of the functions,
     #: ``uses`` where one goes on running and has what the patch uses; empty unless in effect
     known_by: str = ""
 
@@ -78,7 +78,7 @@ class Report(NamedTuple):
     versions: Callable[[], Mapping[str, str]]
     #: modules and classes that bypass a patch, for example because they took ``Popen`` before ``monkey_patch()``
     late_holders: Sequence[str] = ()
-    #: further remarks, for example what has been traced
+    #: further remarks, for example on the trace
     notes: Sequence[str] = ()
 
     def problems(self) -> list[Entry]:
@@ -114,7 +114,7 @@ class Report(NamedTuple):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Report":
-        """What :meth:`to_dict` was made from, in this or another process of the same release."""
+        """Return the report that :meth:`to_dict` was made from, in this or another process of the same release."""
         settings = {name: each["value"] for name, each in data["settings"].items()}
         sources = {name: each["source"] for name, each in data["settings"].items()}
         entries = [Entry(**{**each, "outcome": Outcome(each["outcome"])}) for each in data["patches"]]
@@ -130,7 +130,7 @@ class Report(NamedTuple):
         return self.text()
 
     def __repr__(self) -> str:
-        # What patch() returns is shown by each interactive Python.
+        # Each interactive Python shows patch()'s result.
         return f"<{type(self).__name__}: {self.counts()}; print() shows more>"
 
     def only(self, patch: str) -> "Report":
@@ -150,7 +150,7 @@ class Report(NamedTuple):
         return [Patch(name, entries) for name, entries in found.items()]
 
     def text(self, everything: bool = False, width: int | None = None) -> str:
-        """What ``fastio status`` prints: a summary, what needs attention, and a line for each patch.
+        """Return the text of ``fastio status``: a summary, what needs attention, and a line for each patch.
 
         :param everything: also patches of which nothing is installed, each target, and all settings
         :param width: columns of the terminal; None: as wide as the tables are
@@ -159,7 +159,7 @@ class Report(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """What became of a patch at all its targets."""
+    """The outcomes of a patch at all its targets."""
 
     name: str
     entries: Sequence[Entry]
@@ -207,7 +207,7 @@ def _list(title: str, notes: Sequence[str], width: int | None) -> str:
 
 
 def _about(report: Report) -> list[str]:
-    """What is installed, and how many patches became what."""
+    """Return the installed releases, and the number of patches for each outcome."""
     versions = report.versions()
     absent = [name for name, version in versions.items() if version == Outcome.ABSENT]
     found = [f"{name} {version}" for name, version in versions.items() if name not in absent]
@@ -234,7 +234,7 @@ def _targets(report: Report) -> "Table":
 
 
 def _patches(report: Report) -> "Table":
-    """Those of which something is installed."""
+    """Return the patches of which something is installed."""
     from fastio.tables import Table
 
     here = [each for each in report.patches() if each.word != Outcome.ABSENT]

@@ -12,7 +12,7 @@ import atexit
 import contextlib
 import json
 import os
-import posix  # what os has, also where eventlet has replaced it
+import posix  # os's functions, also where eventlet has replaced it
 import re
 import stat
 import struct
@@ -32,7 +32,7 @@ from fastio.report import Report
 
 #: Seconds from one time to the next.
 INTERVAL = 10.0
-#: Files that are removed at one time, and buffers of names that are looked at.
+#: Number of files that are removed, and of buffers of names that are read, in one pass.
 REMOVALS, LOOKS = 256, 4
 #: Seconds after which the file of another container's process counts as left behind.
 STALE = 3600
@@ -112,7 +112,7 @@ class Files:
             self._write(_here if last else offload.run, data, found.to_prometheus(), ".last" if last else ".new")
             self._written, self._failed = True, ""
         except Exception as error:
-            # The service goes on. What fails again and again is logged once.
+            # The service goes on. Repeated failures are logged once.
             text = f"{type(error).__name__}: {error}"
             if text != self._failed:
                 log.log(log.WARNING, "fastio: run_dir: %s: %s", self.directory, text)
@@ -193,7 +193,7 @@ def _make(run: Run, call: tuple[Any, ...] | None, otherwise: Callable[[], int | 
 
 
 def _replace(run: Run, directory: int, name: str, ending: str, data: bytes, mode: int) -> None:
-    """Have the file ``name`` of the directory hold ``data``; if that fails, it is as it was.
+    """Have the file ``name`` of the directory hold ``data``; if that fails, it is unchanged.
 
     :raises OSError: if it cannot be written
     """
@@ -327,7 +327,7 @@ def _wake(tally: Tally, reason: Cause | None) -> None:
 
 
 def _forked() -> Files | None:
-    """Have a child keep files of its own, from its first count on."""
+    """Have a child keep separate files, from its first count on."""
     global _files
     if (before := _files) is not None:
         _files = Files(before.directory)
@@ -418,7 +418,7 @@ def _content(path: str) -> bytes:
 
 
 def _read(path: str, owners: set[int]) -> dict[str, Any]:
-    """What the file of a process says.
+    """Return the content of a process's file.
 
     :raises StatusError: if it is another user's, or nothing that a process writes
     """

@@ -51,7 +51,7 @@ class Served(NamedTuple):
     files: list[str]
     #: the Python that is most like the one in it
     python: str
-    #: what it loads, a module or a file; empty if it is not said
+    #: the application, a module or a file; empty if it is not given
     module: str
     #: variables that it sets
     environ: dict[str, str]

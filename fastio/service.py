@@ -1,4 +1,4 @@
-"""What fastio takes from, and gives to, the service that it runs in: its configuration files, log and new processes."""
+"""fastio's access to the service that it runs in: its configuration files, log and new processes."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -14,7 +14,8 @@ _followed = False
 #: why nothing is patched, if a bad setting is the reason
 _problem = ""
 
-#: What a new interpreter runs with ``root`` and ``options``. multiprocessing gives it the parent's sys.path afterwards.
+#: The code that a new interpreter runs with ``root`` and ``options``. multiprocessing gives it the parent's sys.path
+#: afterwards.
 _PATCH = """\
 import sys
 sys.path.append(root)
@@ -42,10 +43,10 @@ def start() -> None:
 def refuse_or_say(
     error: FastioError, environ: Mapping[str, str] | None = None, options: config.Options | None = None
 ) -> None:
-    """What becomes of a service that is about to start, and has a bad setting.
+    """Decide whether a service with a bad setting starts.
 
     :param environ: the variables of the service, and ``options`` those in its files, that have the setting ``on_error``
-    :raises FastioError: the error, where it is to refuse; else nothing is patched, and the log says so
+    :raises FastioError: the error, where it is to refuse; else nothing is patched, and the error is logged
     """
     global _problem
     if config.on_error(environ, options) == config.REFUSE:
@@ -98,7 +99,7 @@ def _follow_configuration(cfg: Any) -> None:
                 fastio.patch(conf=conf)
         except FastioError as error:
             # The service runs: unlike at its start, it goes on with what it has.
-            log.log(log.ERROR, "fastio: the settings stay as they were: %s", error)
+            log.log(log.ERROR, "fastio: the settings stay unchanged: %s", error)
 
     def reload(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
         succeeded = wrapped(conf, *args, **kwargs)
@@ -107,7 +108,7 @@ def _follow_configuration(cfg: Any) -> None:
         return succeeded
 
     def mutate(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
-        # What services do at SIGHUP: it raises where it fails.
+        # Services' way at SIGHUP: it raises where it fails.
         result = wrapped(conf, *args, **kwargs)
         take_over(conf)
         return result
@@ -120,7 +121,7 @@ def _follow_configuration(cfg: Any) -> None:
 def _follow_logging(oslo_log: Any) -> None:
     def set_up(wrapped: Any, *args: Any, **kwargs: Any) -> Any:
         result = wrapped(*args, **kwargs)
-        # What was said at the start was said before there was a log.
+        # Messages of the start came before there was a log.
         log.log(*((log.ERROR, "%s", _problem) if _problem else (log.INFO, "%s", fastio.status().summary())))
         return result
 

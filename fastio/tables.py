@@ -1,6 +1,6 @@
 """Tables of plain text, in lines of a given width: no word is broken, and nothing is left out.
 
-Text is wrapped at blanks. If the columns do not fit side by side even so, each cell has a line of its own.
+Text is wrapped at blanks. If the columns do not fit side by side even so, each cell has a separate line.
 """
 
 import re
@@ -72,7 +72,7 @@ def printable(text: str) -> str:
 
 
 def wrap(text: str, width: int | None, indent: str = "") -> list[str]:
-    """The text in lines of the width, those after the first with an indent; a longer word has a line of its own."""
+    """The text in lines of the width, those after the first with an indent; a longer word has a separate line."""
     text = printable(text)
     if width is None or _cells(text) <= width:
         return [text]
@@ -93,7 +93,7 @@ def _cells(text: str) -> int:
 
 
 def _widths(columns: Sequence[Sequence[str]], right: Sequence[bool], width: int | None) -> list[int] | None:
-    """Those of the columns, of which the widest are made narrower; None if they do not fit."""
+    """Return the widths of the columns, of which the widest are made narrower; None if they do not fit."""
     widths = [max(map(_cells, cells)) for cells in columns]
     words = [
         max(max(_cells(word) for word in cells[0].split(" ")), *map(_cells, cells[1:]), 0) if figures

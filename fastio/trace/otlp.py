@@ -18,7 +18,7 @@ from fastio.version import VERSION
 #: SpanKind and StatusCode of the protocol.
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3
 _ERROR = 2
-#: What the semantic conventions have a name for; the others begin with ``fastio.``.
+#: Attributes that the semantic conventions name; the others begin with ``fastio.``.
 NAMES = {
     "method": "http.request.method",
     "path": "http.route",

@@ -4,7 +4,7 @@ Lines go to a native thread that runs C functions only (:mod:`fastio.concurrency
 one write and closes it. No descriptor is kept, so none can be another file's after a fork, and the service never waits.
 If the thread cannot keep up, or the disk is full, spans are lost and counted.
 
-A span may end in a finalizer, wherever the collector runs, or in the handler of a signal. So nothing here that records
+A span may end in a finalizer, wherever the collector runs, or in the handler of a signal: nothing here that records
 waits for a lock, logs, imports or switches greenlets.
 """
 
@@ -164,8 +164,8 @@ class Recorder:
 
         A worker takes one for each job. They are made once: a job costs little then, and the worker allocates nothing
         that the collector counts. After a failure the descriptor is below 0, and makes the other calls fail, without
-        harm. Nobody runs between the steps that take the lines: none of them gives up the interpreter. An exception
-        leaves the lines that were taken in ``batch``, for the next job.
+        harm. No other thread runs between the steps that take the lines: none of them gives up the interpreter. An
+        exception leaves the lines that were taken in ``batch``, for the next job.
         """
         opening = libc.open_at(libc.AT_FDCWD, self._path(self._number), _FLAGS, _PERMISSIONS)
         writing, closing = libc.write(0, b"", 0), libc.close(0)
@@ -215,7 +215,7 @@ class Recorder:
                 self.written += count
 
     def _write_here(self) -> None:
-        """Write the lines in this thread; others may do the same, so it has steps of its own."""
+        """Write the lines in this thread; others may do the same, so it has separate steps."""
         at_once(itertools.islice(self._appending(), 1))
         self.settle()
 
@@ -278,19 +278,19 @@ _hooked = False
 def current() -> Recorder | None:
     """The recorder of this process.
 
-    A forked child has its own. Not every fork tells Python: uWSGI's does not.
+    A forked child has its own. Python does not know of every fork: not of uWSGI's.
     """
     global active
     found = active
     if found is None or found.pid == os.getpid():
         return found
-    # The same for all threads that are here at this moment.
+    # All threads that are here at this moment get the same one.
     active = _renewed.setdefault(os.getpid(), Recorder(found.directory, found))
     return active
 
 
 def start(directory: str) -> None:
-    """Record into ``directory`` from now on. Nobody waits for what is still to be written to another.
+    """Record into ``directory`` from now on. Lines that are still to be written to another are not waited for.
 
     :raises OSError: if the directory cannot be made, or is not safe to write into
     """
@@ -316,7 +316,7 @@ def _check(directory: str) -> None:
     found = os.stat(directory)
     shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     if os.geteuid() == 0 and (found.st_uid != 0 or shared):
-        raise PermissionError("others could replace what root writes there: root must own it, and nobody else write")
+        raise PermissionError("others could replace what root writes there: only root may own it or write there")
 
 
 def _tidy(directory: str) -> None:

@@ -1,6 +1,6 @@
 """Spans: what began and ended, within what, and how long the hub had others run meanwhile.
 
-The current span of a greenlet, or of a thread, is in a context variable: each greenlet has a context of its own.
+The current span of a greenlet, or of a thread, is in a context variable: each greenlet has its own context.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def is_on() -> bool:
 
 
 def _forked() -> None:
-    # What the child does is not within what its parent did.
+    # The child's work is not within its parent's.
     current.set(None)
 
 

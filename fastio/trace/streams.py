@@ -18,7 +18,7 @@ _monotonic = time.monotonic_ns
 
 
 class Passed:
-    """What has passed of one stream."""
+    """The part of one stream that has passed."""
 
     __slots__ = ("span", "bytes", "chunks", "ns", "waits", "wait_ns", "failed", "on_end")
 
@@ -59,7 +59,7 @@ class Passed:
 class Watched(Transparent):
     """Stands for what a driver's ``get()`` returned, or what its ``add()`` reads.
 
-    What its consumer does not take to the end was given up: the span then ends as ``aborted`` when the data is closed
+    Data that is not read to the end was given up: the span then ends as ``aborted`` when the data is closed
     or forgotten.
     """
 
@@ -108,8 +108,8 @@ def _next(self: Any) -> Any:
 
 def _iter(self: Any) -> Iterator[Any]:
     passed = self._fastio_passed
-    # Setting the current span for each chunk would cost more than all the rest. What the hub waited for meanwhile is
-    # seen at the span that is the current one.
+    # Setting the current span for each chunk would cost more than all the rest. The hub's waits meanwhile are seen at
+    # the current span.
     outer = current.get() or passed.span
     size = chunks = ns = 0
     waits, wait_ns = outer.waits, outer.wait_ns
@@ -151,7 +151,7 @@ Watched.METHODS = {
 
 
 def watch(data: Any, passed: Passed) -> Any:
-    """What stands for ``data``; ``data`` itself where it can be neither read nor iterated over."""
+    """Return a proxy of ``data``; ``data`` itself where it can be neither read nor iterated over."""
     kind = type(data)
     moves = hasattr(data, "read") or hasattr(kind, "__iter__") or hasattr(kind, "__next__")
     return class_for(Watched, data)(data, passed) if moves else data

@@ -1,6 +1,6 @@
-"""What may be recorded: classes of errors, codes, routes, and names that the code or the operator has chosen.
+"""Recordable values: classes of errors, codes, routes, and names that the code or the operator has chosen.
 
-No text of a client or a server is recorded, so nobody has to know what a secret looks like. Of texts, only a
+No text of a client or a server is recorded, so secrets need not be recognised. Of texts, only a
 :class:`Recordable` is written, and only the functions here make one.
 """
 
@@ -78,7 +78,7 @@ def _code(exception: Any) -> str:
         return ""
     number = getattr(exception, "errno", None)
     if isinstance(exception, OSError) and type(number) is int and number in errno.errorcode:
-        # Some libraries have texts and numbers of their own in an OSError, such as those of SSL.
+        # Some libraries, such as SSL, put their own texts and numbers into an OSError.
         name = errno.errorcode[number]
         return name if exception.strerror in (os.strerror(number), name) else ""
     exit_status = getattr(exception, "returncode", getattr(exception, "exit_code", None))

@@ -105,5 +105,5 @@ class _Request:
         self.span.end(outcome)
         now = current.get()
         if now is not None and now.root is self.span:
-            # Not so where the server has forgotten the body, and somebody else runs.
+            # Not so where the server has forgotten the body, and another request runs.
             current.set(None)

@@ -19,11 +19,11 @@ PERCENTILES = (50, 90, 99)
 
 @dataclass
 class Analysis:
-    """What is known of the trace."""
+    """The result of the analysis of a trace."""
 
     trace: Trace
     alignment: Alignment
-    #: what is in the wrong order on one clock
+    #: events in the wrong order on one clock
     impossible: list[str]
     requests: list[Request]
     #: the spans of all commands, in the order of their beginnings
@@ -34,7 +34,7 @@ class Analysis:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read, and what cannot be true."""
+        """Unreadable lines, and contradictions."""
         return [*map(str, self.trace.problems), *self.impossible, *map(str, self.alignment.contradictions)]
 
     def request(self, name: str) -> list[Request]:

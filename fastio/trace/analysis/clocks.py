@@ -10,7 +10,7 @@ If no lines fit, some data is impossible: those messages are found whose times w
 named together with the messages that they contradict, and count no more.
 
 Of the messages of a direction only those matter that lie on the lower convex hull of (sent, received): any line that
-suits them suits all. So the program is small, however many messages there are.
+suits them suits all. The program is therefore small, however many messages there are.
 """
 
 import importlib
@@ -34,13 +34,13 @@ _LAYERS = 25
 _REWEIGHTED, _USUAL = 3, 100.0
 #: µs of offset at which the messages leave it open.
 _OPEN = 1e10
-#: What a µs of distance to the wall clock, and of drift at the end of the trace, costs beside one of the middle.
+#: The costs of a µs of distance to the wall clock, and of drift at the end of the trace, beside one of the middle.
 _WALL_COST, _DRIFT_COST = 1e-4, 1e-3
 
 
 @dataclass
 class Correction:
-    """What is added to the wall time of a clock, and how far the messages settle that."""
+    """The correction of a clock's wall time, and how far the messages settle it."""
 
     clock: str
     #: the clock that this one is set by
@@ -123,7 +123,7 @@ def _gap(message: Message, corrections: dict[str, Correction]) -> int:
 
 
 def _uncorrected(trace: Trace, messages: Sequence[Message]) -> dict[str, Correction]:
-    """The wall clocks as they are."""
+    """The uncorrected wall clocks."""
     times = _times(messages)
     corrections = {}
     for clock in sorted({process.clock for process in trace.processes}):
@@ -161,7 +161,7 @@ def _connected(corrections: dict[str, Correction], messages: Sequence[Message]) 
 
 
 def _needed(module: str) -> Any:
-    """A library of the extra ``trace``: reading needs none of them, and one clock is right as it is.
+    """A library of the extra ``trace``: reading needs none of them, and one clock needs no correction.
 
     :raises TraceError: if it is not installed
     """
@@ -182,7 +182,7 @@ class _Problem:
         self.corrections = [corrections[clock] for clock in clocks]
         self.messages = list(messages)
         self.base = self._bases()
-        #: what no drift explains is left out from the beginning: it would spoil the scale of all the rest
+        #: messages that no drift explains are left out from the beginning: they would spoil the scale of all the rest
         self.near = [each for each in self.messages if abs(self._length(each)) <= _FAR]
         #: half of the longest time that messages of a clock span, in ns; drift is counted as what it makes of this
         self.half = 1
@@ -288,8 +288,8 @@ class _Problem:
     def _least_slack(self, messages: Sequence[Message]) -> Any:
         """The corrections for which the messages' times have to be changed least, in sum.
 
-        The sum alone may be the same if one message is wrong by all or two by a part each. So it is taken again, with
-        little weight on those that are far off: that leaves as few as possible.
+        The sum alone may be the same if one message is wrong by all or two by a part each. It is therefore taken again,
+        with little weight on those that are far off: that leaves as few as possible.
         """
         numpy, count = self.numpy, len(messages)
         rows, gaps = self._system(messages)
@@ -345,7 +345,7 @@ class _Problem:
 
 
 def hull(messages: Sequence[Message]) -> list[Message]:
-    """Those of one direction on the lower convex hull of (sent, received): exact, by whole numbers."""
+    """Return the messages of one direction on the lower convex hull of (sent, received): exact, by whole numbers."""
     found: list[Message] = []
     for each in sorted(messages, key=lambda each: (each.sent, each.received)):
         if found and found[-1].sent == each.sent:

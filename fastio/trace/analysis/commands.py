@@ -21,7 +21,7 @@ def failed(span: Span) -> bool:
 
 
 def why(span: Span) -> str:
-    """What is known of a failure, empty if there is none."""
+    """Describe a failure; empty if there is none."""
     code = span.number_of("code")
     said = span.text("error")
     ended = f"killed by signal {-code}" if code < 0 else f"exit status {code}" if code else ""
@@ -29,5 +29,5 @@ def why(span: Span) -> str:
 
 
 def outlasts(span: Span, outer: Span) -> bool:
-    """Whether a command goes on after the span in which it was started: nobody there has waited for it."""
+    """Whether a command goes on after the span in which it was started: it was not waited for there."""
     return span.name == COMMAND and span.end > outer.end

@@ -1,4 +1,4 @@
-"""What failed: errors by component and category, and the category of each failed request."""
+"""Failures: errors by component and category, and the category of each failed request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ def failures(trace: Trace, requests: Sequence[Request]) -> list[Failure]:
     seen_spans: set[int] = set()
     for request in requests:
         seen: set[tuple[str, str]] = set()
-        #: what was raised in a store is of the store's category further out, too
+        #: errors that a store raised are of the store's category further out, too
         categories: dict[str, str] = {}
         mark = ABORTED_MARK if request.outcome == ABORTED else ""
         # Inner spans end first, and are where it happened.

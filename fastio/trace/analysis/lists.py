@@ -11,7 +11,7 @@ from fastio.trace.analysis.model import Span
 from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request
 from fastio.trace.analysis.views import count
 
-#: Of a command whose exit status nobody has asked for.
+#: Of a command whose exit status was never asked for.
 UNKNOWN = "unknown"
 #: Characters of a bar.
 _BAR = 32
@@ -85,7 +85,7 @@ def waterfall(request: Request) -> Table:
     """When each state and each span of a request was."""
     found = [Work(f"state: {stay.state}", EMPTY, EMPTY, stay.start, stay.duration, EMPTY, "") for stay in request.stays]
     for span in request.spans:
-        # What a server does is within its client's request.
+        # A server's work is within its client's request.
         depth = sum(1 for _ in span.around())
         depth += request.client is not None and span.process is not request.client.process
         program = commands.program(span) if span.name == commands.COMMAND else EMPTY

@@ -1,4 +1,4 @@
-"""What cannot have happened before what: the messages between processes, and what is wrong within one of them.
+"""Happens-before constraints: the messages between processes, and contradictions within one of them.
 
 A message is two moments on the clocks of two processes of which the first cannot be later: points ``message.sent`` and
 ``message.received`` with the same ``message``, which is a request id. Nothing is concluded from an id that several
@@ -47,7 +47,7 @@ def _by_id(trace: Trace, name: str) -> dict[str, list[Point]]:
 
 
 def impossible(trace: Trace, found: Sequence[Message]) -> Iterator[str]:
-    """What is in the wrong order on a single clock, where nothing can be corrected."""
+    """Return events in the wrong order on a single clock, where nothing can be corrected."""
 
     def said(what: str, by: int) -> Iterator[str]:
         if by > 0:

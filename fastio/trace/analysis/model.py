@@ -1,4 +1,4 @@
-"""What was read of a trace: processes, their spans and points, and what was wrong with the files."""
+"""The content of a trace: processes, their spans and points, and the problems of the files."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Process:
     boot: str
     component: str
     program: str
-    #: tells apart two processes of one host that had the same number
+    #: distinguishes two processes of one host that had the same number
     started: str = ""
     #: ns from its monotonic clock to its wall clock
     clock_offset: int = 0
@@ -144,5 +144,5 @@ class Trace:
     counts: Counter[str] = field(default_factory=Counter)
 
     def spans(self) -> list[Span]:
-        """Those of all processes."""
+        """Return the spans of all processes."""
         return [span for process in self.processes for span in process.spans.values()]

@@ -18,7 +18,7 @@ from fastio.trace.otlp import BOOT, CLOCK, NAMES, PREFIX
 
 #: No line is this long: it is not read into memory.
 LONGEST_LINE = 1 << 20
-#: Bytes of one file, as it is without compression, and spans of all files.
+#: Bytes of one uncompressed file, and spans of all files.
 MOST_BYTES, MOST_SPANS = 8 << 30, 5_000_000
 #: Characters of a text, and values of a span, that are kept.
 LONGEST_TEXT, MOST_VALUES = 300, 64
@@ -226,7 +226,7 @@ def _process(about: Mapping[str, Any]) -> Process:
 
     host, pid = text("host.name"), number("process.pid")
     service = text("service.name") or "unknown"
-    # That of another recorder may have no id.
+    # A span of another recorder may have no id.
     started = text("service.instance.id") or f"{host} {pid} {service}"
     made = Process(host, pid, text(BOOT.removeprefix(PREFIX)), service, text("process.executable.name"), started)
     made.clock_offset = number(CLOCK.removeprefix(PREFIX))

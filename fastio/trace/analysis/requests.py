@@ -31,7 +31,7 @@ class Request:
     """One request, seen by its client, its server or both."""
 
     kind: Kind
-    #: what the server calls it (req-…), or the global id, or the number of its span
+    #: the server's name of it (req-…), or the global id, or the number of its span
     id: str
     global_id: str
     server: Span | None
@@ -48,7 +48,7 @@ class Request:
 
     @property
     def ends(self) -> list[Span]:
-        """What its server and its client recorded of it, as far as they did."""
+        """Its spans in the server and in the client, if they were recorded."""
         return [span for span in (self.server, self.client) if span is not None]
 
     @property
@@ -97,7 +97,7 @@ def requests(trace: Trace) -> list[Request]:
     found += [_request(None, caller) for caller in callers if id(caller) not in called]
     for each in found:
         own = [span for root in (*each.ends, *loose.get(each.id, ())) for span in _below(root, within)]
-        # A call within a request is part of it, and a request of its own.
+        # A call within a request is part of it, and a separate request.
         each.spans = sorted({id(span): span for span in own}.values(), key=lambda span: (span.start, span.id))
         _judge(each)
         _run(each)

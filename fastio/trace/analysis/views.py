@@ -121,7 +121,7 @@ def _clock(each: Mapping[str, Any]) -> list[str]:
 
 def _data(figures: Mapping[str, Any]) -> Iterable[Table]:
     yield Table(
-        "What was read", ["", "number"], _pairs({name: times for name, times in figures["counts"].items() if times})
+        "Records read", ["", "number"], _pairs({name: times for name, times in figures["counts"].items() if times})
     )
     wrong = figures["problems"]
     more = [f"and {len(wrong) - MOST} more"] if len(wrong) > MOST else []

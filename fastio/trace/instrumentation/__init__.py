@@ -24,7 +24,7 @@ def end() -> None:
 
 
 def notes() -> list[str]:
-    """What an operator should know of the recorder."""
+    """Return notes about the recorder for an operator."""
     found = recorder.active
     if found is None:
         return []

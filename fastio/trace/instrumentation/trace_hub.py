@@ -1,7 +1,7 @@
 """``trace_hub``: how often, and for how long, eventlet's hub ran other greenlets during a span.
 
 Everything that waits under eventlet calls ``BaseHub.switch()``. The wait belongs to the innermost span of the
-greenlet. It is part of the span's end, as ``waits`` and ``wait_ns``, and is no event of its own.
+greenlet. It is part of the span's end, as ``waits`` and ``wait_ns``, and no separate event.
 """
 
 import time

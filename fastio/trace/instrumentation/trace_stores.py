@@ -40,7 +40,7 @@ def _got(passed: Passed, outcome: str) -> None:
     found = passed.span.values
     found.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
     if passed.waits:
-        # Those of the open included; the request has them already.
+        # Bytes of the open included; the request has them already.
         found["waits"] = passed.waits + passed.span.waits
         found["wait_ns"] = passed.wait_ns + passed.span.wait_ns
     passed.span.end(outcome)
@@ -66,7 +66,7 @@ def _delete(span: Span, delete: Callable[..., Any], *args: Any, **kwargs: Any) -
         return delete(*args, **kwargs)
 
 
-#: What records a method of a driver, and what is relied on in the method.
+#: The recorder of a driver's method, and the code of the method that it relies on.
 _METHODS: dict[str, tuple[Callable[..., Any], Uses]] = {
     "get": (_get, Uses("self, *_")),
     "add": (_add, Uses("self, image_id, image_file, *_")),

@@ -1,9 +1,9 @@
 """``trace_subprocess``: each command that ``subprocess`` runs, natively and under eventlet, as ``subprocess.command``.
 
 The span begins before the command is started, and ends when its exit status is known: with ``communicate()`` or
-``wait()``. What ``poll()`` finds is seen with the next command, or when the trace ends; a command whose ``Popen`` is
-forgotten before has no exit status, and the outcome ``unknown``. A command that is already running when the trace
-begins is recorded from its ``communicate()`` on.
+``wait()``. An exit that ``poll()`` finds is seen with the next command, or when the trace ends; a command whose
+``Popen`` is forgotten before has no exit status, and the outcome ``unknown``. A command that is already running when
+the trace begins is recorded from its ``communicate()`` on.
 
 Of the command, only the program's name is recorded, because arguments may be secret. For a command of a shell it is
 ``sh``.
@@ -38,7 +38,7 @@ class _Command:
         self._sent = 0
 
     def during(self, call: Callable[[], Any]) -> Any:
-        """What ``call`` returns, which may learn the exit status; what the hub waits for meanwhile is the command's."""
+        """Return ``call()``, which may learn the exit status; the hub's waits meanwhile are the command's."""
         before = current.get()
         current.set(self.span)
         self._calls.append(None)
@@ -50,7 +50,7 @@ class _Command:
             self.end_if_over()
 
     def start(self, call: Callable[[], Any]) -> Any:
-        """What ``call`` returns, which starts the command, or raises the reason why it cannot."""
+        """Return ``call()``, which starts the command, or raises the reason why it cannot."""
         try:
             return call()
         except BaseException as error:
@@ -60,7 +60,7 @@ class _Command:
             raise
 
     def exchange(self, call: Callable[[], Any], given: Any) -> Any:
-        """What ``call`` returns, the ``communicate()`` that sends ``given``."""
+        """Return ``call()``, the ``communicate()`` that sends ``given``."""
         self._failing = False
         try:
             found = call()
@@ -158,7 +158,7 @@ def _program(popen: Any) -> values.Recordable:
     try:
         return values.program(popen.args)
     except Exception:
-        # What is no command at all, upstream's code complains of.
+        # Upstream's code complains of a command that is none.
         return values.Recordable(values.MASK)
 
 

@@ -42,7 +42,7 @@ def test_the_terminal_has_all_tables(directory, capsys):
     for heading in (
         "Requests by kind", "States of download",
         "Why requests failed", "Errors by component",
-        "Corrections of the clocks", "What was read",
+        "Corrections of the clocks", "Records read",
     ):  # fmt: skip
         assert heading in out
     assert "disk full" in out
