@@ -115,7 +115,7 @@ def _shares(usage: Usage, figures: dict[str, Any], limits: Limits) -> Iterator[S
     for find_of in (_cores, _devices):
         found = [share for machine in usage.machines for share in find_of(machine, processes)]
         yield from sorted(found, key=lambda each: -each.share)
-    # Too few requests at a time.
+    # Too few concurrent requests.
     whole = figures.get("whole_p50_ms", 0.0) / 1000
     if limits.think and whole:
         share, think = limits.think / (limits.think + whole), limits.think * 1000
@@ -125,7 +125,7 @@ def _shares(usage: Usage, figures: dict[str, Any], limits: Limits) -> Iterator[S
     elif not limits.think and processes:
         spent = (used + generator) / limits.users
         words = (
-            f"{limits.users} at a time, and for each {spent:.2f} processors are at work one after the other: "
+            f"{limits.users} users, and for each {spent:.2f} processors are at work one after the other: "
             f"the load generator {generator:.2f}, {servers}"
         )
         yield Share("turns", "the requests", min(1.0, spent), words)

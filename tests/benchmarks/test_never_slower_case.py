@@ -279,7 +279,7 @@ def test_losses_are_on_top_with_their_reasons(monkeypatch: pytest.MonkeyPatch) -
     assert [row[:2] for row in whole.rows] == [
         ["third", "large"], ["second", "1 KiB"], ["third", "1 KiB"], ["first", "1 KiB"]
     ]  # fmt: skip
-    assert whole.head == ["", "data", "1 at a time, idle", "20 at a time, idle", "1 at a time, busy", "verdict"]
+    assert whole.head == ["", "data", "1 concurrent, idle", "20 concurrent, idle", "1 concurrent, busy", "verdict"]
     assert whole.rows[3] == ["first", "1 KiB", "2 (1.96–2.04)", "1 (0.97–1.03)", "–", "not slower"]
     assert whole.notes == [
         "of 5 cells 2 are not slower, of which 1 are faster; 2 are slower; 1 have too few pairs",

@@ -1,4 +1,4 @@
-"""What an image or an object costs the client that gets or puts it, stock and with fastio.
+"""The client's cost of an image or an object that it gets or puts, stock and with fastio.
 
 Commands as users run them are curl, ``glance`` and ``openstack``, over HTTP and HTTPS: an image is saved, an image is
 created from a file, and an object of Swift's is saved. The save of 2 GB repeats the table of 2013 with today's programs
@@ -24,7 +24,7 @@ from benchmarks.suites.stores.references import why_not
 
 #: Bytes of the image of 2013.
 SIZE = 2_000_000_000
-#: What glance reads of a file at a time: its default is slower than the clients.
+#: Size of glance's reads of a file: its default is slower than the clients.
 SERVER_CHUNK = MIB
 PYTHON = ENVIRONMENTS["glance32"].python()
 

@@ -93,7 +93,7 @@ class Row(NamedTuple):
     verify: bool = True
 
     def command(self, python: str, arguments: Sequence[str]) -> list[str]:
-        """What a user types, as a list."""
+        """Return a user's command line, as a list."""
         if self.program == "curl":
             return [*CURL, *arguments]
         programs = Path(python).parent

@@ -1,6 +1,6 @@
-"""A real glance-api with 5 to 2,000 downloads at a time, stock and with fastio: when it is saturated, and by what.
+"""A real glance-api with 5 to 2,000 concurrent downloads, stock and with fastio: when it is saturated, and by what.
 
-Release 33 runs under uWSGI, first as it is shipped (4 processes, one thread each) and then as one process with threads,
+Release 33 runs under uWSGI, first as shipped (4 processes, one thread each) and then as one process with threads,
 and release 32 with its eventlet server. All run as behind keystone, with an identity that is already confirmed. Rows
 marked ``traced`` record a trace of the server. The trace shows how long the requests spent in each state. The speed of
 these rows is not compared.
@@ -29,7 +29,7 @@ from benchmarks.harness.results import CaseResult, Result
 from benchmarks.suites.disk_swift.bench_disk_swift import LOG, SOURCES
 from benchmarks.suites.glance.bench_glance import ELSEWHERE, SHIPPED
 
-#: Requests at a time -> requests in all: those of the study, up to a thousand nodes twice. Users with equal shares
+#: Concurrent requests -> requests in all: those of the study, up to a thousand nodes twice. Users with equal shares
 #: finish together, so a run needs several waves of them.
 LEVELS = {5: 200, 20: 200, 100: 1200, 400: 1600, 800: 2400, 2000: 4000}
 #: Of which a smoke run has the first.
@@ -37,7 +37,7 @@ QUICK = {"total": 20, "size": MIB, "objects": 2, "records": ""}
 #: Bytes of an image: of them a download takes the time that it does of one hundred times as many, in less of ours.
 SIZE = 16 * MIB
 IMAGES = 8
-#: What is measured -> the backend and its parameters; uWSGI's queue is to be as long as eventlet's.
+#: Service -> the backend and its parameters; uWSGI's queue is to be as long as eventlet's.
 _QUEUE = {"flavor": "identity", "listen": 4096}
 SERVICES: dict[str, tuple[str, dict[str, Any]]] = {
     SHIPPED: ("glance-33", {**_QUEUE, **AS_SHIPPED}),
@@ -46,7 +46,7 @@ SERVICES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 #: At one of the levels glance 32 is also measured without the patch that has the kernel send files.
 COPYING, COPYING_AT = "fastio, copying", 100
-#: Seconds that a request may take, with the most at a time.
+#: Seconds that a request may take, with the most concurrent ones.
 PATIENCE = 300
 ROUNDS = 2
 
@@ -79,7 +79,7 @@ def _case(service: str, users: int, total: int) -> Case:
         names += (COPYING,)
         beside[COPYING] = (release, {**settings, "fastio": "on", "disabled": "glance_sendfile"})
     return Case(
-        name=name, title=f"{service}: {users} downloads of 16 MiB at a time", workload="concurrency",
+        name=name, title=f"{service}: {users} concurrent downloads of 16 MiB", workload="concurrency",
         variants=tuple(_variants(name, names)), rounds=ROUNDS, warmup=0, baseline="stock", unit="MiB/s",
         parameters={"users": users, "total": total, "size": SIZE, "objects": IMAGES, "patience": PATIENCE},
         columns=("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "servers_cpu",
@@ -198,7 +198,7 @@ FULL = 0.95
 
 
 def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
-    """Service, requests at a time, and what was measured."""
+    """Service, concurrent requests, and the measured figures."""
     known = {f"{service}-{users}": (service, users) for service in SERVICES for users in LEVELS}
     for case in result.cases:
         if case.name in known:
@@ -206,7 +206,7 @@ def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
 
 
 def most_of(result: Result, service: str, server: str) -> tuple[int, float] | None:
-    """With how many requests at a time it is saturated, and its most requests/s."""
+    """Return the number of concurrent requests that saturates it, and its most requests/s."""
     rates = {users: case.median(server, RATE) for own, users, case in levels(result) if own == service}
     found = {users: value for users, value in rates.items() if value is not None}
     if not found:
@@ -224,8 +224,8 @@ def _saturated(result: Result) -> Iterator[Goal]:
 
 
 def _level(service: str, users: int) -> Iterator[Asked]:
-    case, what = f"{service}-{users}", f"{service}, {users} at a time"
-    # From 100 requests at a time on; as it is shipped, there are more.
+    case, what = f"{service}-{users}", f"{service}, {users} concurrent"
+    # From 100 concurrent requests on; as shipped, there are more.
     if users >= 100:
         yield Asked(f"{what}: req/s", "≥", 1.4 if service == SHIPPED else 1.3, key=RATE, cases=case)
     if service == SHIPPED:

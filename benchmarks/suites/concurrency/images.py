@@ -1,8 +1,8 @@
-"""Downloads from a real glance-api by Locust, with few to very many requests at a time, every one of them recorded.
+"""Downloads from a real glance-api by Locust, with few to very many concurrent requests, every one of them recorded.
 
 The servers run outside, for all runs of a case, and only the one that is measured has work. Their images are written
 once (:func:`prepare`), with content that follows from a seed; every byte that comes is compared with it. Each request
-is a connection of its own.
+has a separate connection.
 
 A server that records a trace (:mod:`fastio.trace`) is asked for it afterwards: what the requests of the run spent in
 each state, and how they ended as the server saw it.
@@ -12,7 +12,7 @@ Parameters:
 ``size``, ``objects``
     bytes of an image, and how many there are
 ``users``, ``total``
-    requests at a time, and in all
+    concurrent requests, and requests in all
 ``patience``
     seconds that a request may take; then it has failed
 ``server``
@@ -76,7 +76,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _traced(access: Mapping[str, Any], begun: int) -> dict[str, Any]:
-    """What the server's trace says of the requests since ``begun``, nanoseconds since 1970; empty if it has none."""
+    """Return the server's trace of the requests since ``begun``, nanoseconds since 1970; empty if it has none."""
     if not access.get("trace"):
         return {}
     from fastio.trace.analysis import analysis

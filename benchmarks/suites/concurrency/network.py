@@ -1,10 +1,10 @@
 """The same work from one worker and from several, over a network of namespaces (:mod:`benchmarks.backends.network`).
 
-Each run has a network, a glance-api of release 32 and workers of its own. The server, the master of the load and this
-process are on one of the machines, a worker is on each of the others. Each request is a connection of its own, and
+Each run has a separate network, a glance-api of release 32 and workers. The server, the master of the load and this
+process are on one of the machines, a worker is on each of the others. Each request has a separate connection, and
 every byte that comes is compared.
 
-A run is so many whole images, from the first request to the end of the last one. So its bytes are known, however many
+A run is so many whole images, from the first request to the end of the last one. Its bytes are thus known, however many
 of them are under way at any moment, and its CPU time is that of exactly these bytes.
 
 Parameters:
@@ -16,14 +16,14 @@ Parameters:
 ``workers``, ``rate``
     machines with a worker each, and their links: ``"1Gbit"``
 ``users``, ``each``, ``patience``
-    requests at a time, of all workers together; how many follow each other; seconds that one may take
+    concurrent requests, of all workers together; how many follow each other; seconds that one may take
 ``size``, ``objects``
     bytes of an image, and how many different ones there are
 ``records``
     the directory of the records, below ``results/records``; empty: they are not kept
 
 Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, the times of the
-requests, ``server_cpu_seconds`` by the clocks of its processes, ``machine_cpu_seconds`` of everybody by samples,
+requests, ``server_cpu_seconds`` by the clocks of its processes, ``machine_cpu_seconds`` of all processes by samples,
 ``generator_cpu`` and the ``bottleneck``.
 """
 
@@ -47,12 +47,12 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "copying": {"fastio": "on", "disabled": "glance_sendfile"},
     "sendfile": {"fastio": "on"},
 }
-#: Of the master; nobody else is in its namespace.
+#: Of the master, which is alone in its namespace.
 PORT = 5557
 
 
 def distributed(network: Network) -> dict[str, str]:
-    """What a load of the server's machine has to find in its environment."""
+    """Return the environment of a load of the server's machine."""
     return {"FASTIO_LOAD_BIND": f"{network.address(SERVER)}:{PORT}", "FASTIO_LOAD_WORKERS": str(len(network.hosts) - 1)}
 
 

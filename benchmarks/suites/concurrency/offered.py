@@ -55,7 +55,7 @@ PROCESSES_VARIABLE = "FASTIO_LOAD_PROCESSES"
 
 
 class Trial(NamedTuple):
-    """What was seen at a rate; times in milliseconds."""
+    """The observations at a rate; times in milliseconds."""
 
     rate: float
     p50: float
@@ -95,7 +95,7 @@ def reached(trials: list[Trial], limit: float) -> float:
     if last.p99 <= limit or len(trials) == 1:
         return last.rate
     before = trials[-2]
-    # What failed has taken longer than anything that can be measured: nothing is between the two.
+    # A failed request has taken longer than anything that can be measured: nothing is between the two.
     if math.isinf(last.p99):
         return before.rate
     part = math.log(limit / before.p99) / math.log(last.p99 / before.p99)

@@ -1,4 +1,4 @@
-"""Many requests at a time: a figure each for requests/s and for the times of a request, by how many there are."""
+"""Many concurrent requests: a figure each for requests/s and for the times of a request, by how many there are."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -58,7 +58,7 @@ def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: b
                 panel.yaxis.set_major_formatter("{x:g}")
             panel.minorticks_off()
             panel.grid(alpha=0.3)
-            panel.set_xlabel(f"{service}: requests at a time", size=plots.SIZE)
+            panel.set_xlabel(f"{service}: concurrent requests", size=plots.SIZE)
             plots.plain(panel)
         axes[0][0].set_ylabel(label, size=plots.SIZE)
         axes[0][0].legend(frameon=False, fontsize=plots.SIZE)

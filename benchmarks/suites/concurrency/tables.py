@@ -1,4 +1,4 @@
-"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and the limits."""
+"""The tables of glance-api under many concurrent requests: speed and success, states, saturation, and the limits."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,13 +22,13 @@ def judgement(result: Result) -> list[Table]:
         for case in result.cases if "rate" in case.parameters
         for title, row in case.variants.items() if row.measured()
     ]  # fmt: skip
-    limits = Table("What limits the load over a network", list(HEAD), links)
+    limits = Table("Limits of the load over a network", list(HEAD), links)
     return [overview(result), states(result), saturation(result), curves(result), limits]
 
 
 def overview(result: Result) -> Table:
     """Requests/s, success and times."""
-    head = ["", "at a time", "stock req/s", "fastio req/s", "x stock (95 %)", "success stock", "fastio",
+    head = ["", "concurrent", "stock req/s", "fastio req/s", "x stock (95 %)", "success stock", "fastio",
             "p50 s stock", "fastio", "p99 s stock", "fastio", "bottleneck stock", "fastio"]  # fmt: skip
     made = Table("Downloads of 16 MiB", head, [])
     for service, users, case in levels(result):
@@ -60,8 +60,8 @@ def _bottleneck(case: CaseResult, server: str) -> str:
 
 
 def states(result: Result) -> Table:
-    """What the requests of the traced servers spent in each state, as the server saw it."""
-    head = ["", "at a time", "state", "stock p50 ms", "fastio p50 ms", "stock p99 ms", "fastio p99 ms"]
+    """Return the times that requests of the traced servers spent in each state, in the server's view."""
+    head = ["", "concurrent", "state", "stock p50 ms", "fastio p50 ms", "stock p99 ms", "fastio p99 ms"]
     made = Table("Where the time goes", head, [])
     for service, users, case in levels(result):
         found = {server: _trace(case, server) for server in SERVERS}
@@ -85,8 +85,8 @@ def _trace(case: CaseResult, server: str) -> dict[str, Any]:
 
 
 def saturation(result: Result) -> Table:
-    """From how many requests at a time on a service gets no faster, and on what."""
-    made = Table("Saturation", ["", "", "at a time", "req/s", "what is used up"], [])
+    """Return the number of concurrent requests from which on a service gets no faster, and why."""
+    made = Table("Saturation", ["", "", "concurrent", "req/s", "used up"], [])
     for service in SERVICES:
         for server in SERVERS:
             found = most_of(result, service, server)

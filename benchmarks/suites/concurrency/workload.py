@@ -1,4 +1,4 @@
-"""Loads on a real glance-api: many requests at a time, a rate that grows, and over a network.
+"""Loads on a real glance-api: many concurrent requests, a rate that grows, and over a network.
 
 The variants are those of :mod:`benchmarks.suites.concurrency.images`, of :mod:`~benchmarks.suites.concurrency.offered`
 and of :mod:`~benchmarks.suites.concurrency.network`.

@@ -31,7 +31,7 @@ SOURCES: dict[str, dict[str, Any]] = {
 }
 #: The row without a log server.
 DIRECT = "swift-direct"
-#: Those of the study, what a service would have, and all.
+#: Sizes of the study, a service's, and all.
 STUDY = ("disk", "swift")
 SERVICE = (*STUDY, "swift-1MiB")
 

@@ -29,7 +29,7 @@ def figures(variant: VariantResult) -> dict[str, numpy.ndarray]:
 
 
 def summary(case: CaseResult) -> dict[str, Any]:
-    """What a result keeps of a scenario's requests, by row: how many they are, and the statistics of each phase.
+    """Return a result's record of a scenario's requests, by row: how many they are, and the statistics of each phase.
 
     A row whose records are not there, or of which every request has failed, is left out.
     """

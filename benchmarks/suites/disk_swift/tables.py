@@ -70,8 +70,8 @@ def losses(result: Result) -> Table:
                 row.append(EMPTY if won is None or lost <= 0 else f"{(stock - won) / lost:.0%}")
             made.rows.append(row)
     made.notes.append(
-        "who reads 1 MiB at a time sends nothing before that is there: of a log of that size most of the transfer "
-        "becomes part of the response, and the whole request is what counts; Swift itself: without a log server"
+        "a server that reads 1 MiB at a time sends nothing before that is there: for a log of that size most of the "
+        "transfer becomes part of the response, and the whole request counts; Swift itself: without a log server"
     )
     return made
 

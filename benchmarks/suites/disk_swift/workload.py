@@ -1,22 +1,22 @@
 """Requests to a log server, for logs on its disk and in a real Swift, every one of them recorded.
 
-Each run starts a log server of its own (:mod:`benchmarks.logserver`) and puts a load on it by Locust, in processes of
-its own (:mod:`benchmarks.load`). The logs are written once for a case (:func:`prepare`), the same ones to the disk and
-to Swift; their content follows from a seed, and every byte that comes is compared with it.
+Each run starts a separate log server (:mod:`benchmarks.logserver`) and puts a load on it by Locust, in separate
+processes (:mod:`benchmarks.load`). The logs are written once for a case (:func:`prepare`), the same ones to the disk
+and to Swift; their content follows from a seed, and every byte that comes is compared with it.
 
 Parameters:
 
 ``source``
-    ``"disk"``, or ``"swift"``: then the server is told to leave out the disk; ``"direct"``: there is no log server, the
+    ``"disk"``, or ``"swift"``: then the server leaves out the disk; ``"direct"``: there is no log server, the
     load asks Swift itself, which shows what a log server costs
 ``swift``
     which Swift, if it is another one than the case's backend: the name that one runs by beside it
 ``fastio``
     ``"on"`` or ``"off"``, in the server
 ``chunk``
-    bytes that the server reads at a time
+    bytes of the server's reads
 ``users``
-    requests at a time, each on a connection of its own
+    concurrent requests, each on a separate connection
 ``total``, ``seconds``
     requests in all, or how long new ones are begun
 ``objects``, ``selection``
@@ -101,7 +101,7 @@ def _login(access: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
-    """What puts the same logs into Swift."""
+    """The command that puts the same logs into Swift."""
     return _plan(parameters, "write", "swift", _login(access), total=parameters["objects"])
 
 
@@ -160,7 +160,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             name: sum(each["cpu"] for each in processes if set(own) & set(each["pids"])) * milliseconds
             for name, own in pids.items()
         }
-        # No column shows what has failed.
+        # No column shows failures.
         return {**found, **spent, **details, "verified": found["verified"] and not found["failed"]}
 
 

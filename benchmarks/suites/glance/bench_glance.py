@@ -1,6 +1,6 @@
 """A real glance-api, stock and with fastio: downloads, uploads, and how long other requests wait in the meantime.
 
-Release 33 runs under uWSGI, first as it is shipped (4 processes, one thread each) and then as one process with threads,
+Release 33 runs under uWSGI, first as shipped (4 processes, one thread each) and then as one process with threads,
 and release 32 with its eventlet server. All have a filesystem store with its default configuration. The reference is
 nginx with the same file. The goals are shown with the figures that were reached.
 
@@ -10,10 +10,10 @@ once, computes md5 and sha512, and writes the image. No upload is faster than th
 Imports go into three stores: from the staging area, from nginx (``web-download``), or from one of the stores
 (``copy-image``). Stock hashes what it writes to the staging area, and each store's copy again.
 
-Slow clients read or send at a limited rate: how long other requests wait, and what rate the clients get, as it is
-shipped. Slow uploads hold the workers with fastio, too. What is there against that is
-measured with stock: ``post-buffering`` of uWSGI, and nginx in front, which takes the whole body before it asks glance.
-The slow readers, a download and an upload are also measured with the options of deployments (``-k kolla``).
+Slow clients read or send at a limited rate: how long other requests wait, and what rate the clients get, as shipped.
+Slow uploads hold the workers with fastio, too. The known remedies are measured with stock: ``post-buffering`` of
+uWSGI, and nginx in front, which takes the whole body before it asks glance. The slow readers, a download and an upload
+are also measured with the options of deployments (``-k kolla``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ RELEASES = ("glance-32", "glance-33")
 SHIPPED = "glance-33-shipped"
 #: How others serve glance 33.
 DEPLOYED = [name for name in DEPLOYMENTS if name != "glance"]
-#: What is measured -> the backend and its parameters.
+#: Service -> the backend and its parameters.
 SERVICES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     SHIPPED: ("glance-33", AS_SHIPPED), **{release: (release, {}) for release in RELEASES}
 }  # fmt: skip
@@ -40,7 +40,7 @@ SENDFILE = "glance_sendfile"
 WITH_SENDFILE = ("glance-32",)
 #: The patch with which a download that its client cannot keep up with holds no worker.
 SLOW_CLIENTS = "glance_slow_clients"
-#: The server with that patch, where a worker serves one request at a time; "fastio" is without it there.
+#: The server with that patch, where a worker serves one request after another; "fastio" is without it there.
 APART = "fastio-slow-clients"
 #: A client with another address than the server's, for which it sends with sendfile() as to another host.
 ELSEWHERE = "127.0.0.2"
@@ -51,14 +51,14 @@ ROWS: Mapping[str, Mapping[str, str]] = {
     "reference-nginx": {"server": "nginx"},
 }
 
-#: What goes without a server: all parts of an upload one after the other, and each hash alone.
+#: Parts that need no server: all parts of an upload one after the other, and each hash alone.
 PARTS, HASHES = "reference-parts", ("reference-md5", "reference-sha512")
-#: What follows the name of a server in rows whose client does not say how long the image is.
+#: Suffix of a server's name in rows whose client does not announce the image's size.
 CHUNKED = ", chunked"
 
-#: Transfers at a time while other requests are sent.
+#: Concurrent transfers while other requests are sent.
 CLIENTS_AT_ONCE = (1, 5, 20)
-#: Bytes of an image that so many clients upload at a time: twenty times a GiB would take a minute, and the memory.
+#: Bytes of an image that so many clients upload concurrently: twenty times a GiB would take a minute, and the memory.
 UPLOAD_SIZES = {1: GIB, 5: 256 * MIB, 20: 128 * MIB}
 
 
@@ -129,7 +129,7 @@ def _beside(service: str, task: str) -> Mapping[str, tuple[str, Mapping[str, Any
 
 def _case(service: str, task: str) -> Case:
     release, parameters = SERVICES[service]
-    shipped = ", as it is shipped" if service == SHIPPED else ""
+    shipped = ", as shipped" if service == SHIPPED else ""
     return Case(
         name=f"{service}-{task}",
         title=f"{release}{shipped}: {task} of {format_size(GIB)}",
@@ -158,7 +158,7 @@ def _on_disk(service: str) -> Case:
     )  # fmt: skip
 
 
-#: How an image is imported, and into how many stores; a service has up to four files of it at a time.
+#: How an image is imported, and into how many stores; a service has up to four files of it concurrently.
 METHODS, STORES = ("glance-direct", "web-download", "copy-image"), 3
 
 
@@ -178,7 +178,7 @@ def _import(release: str, method: str) -> Case:
     )  # fmt: skip
 
 
-#: Slow clients at a time -> bytes a second of each, and bytes of an image.
+#: Concurrent slow clients -> bytes a second of each, and bytes of an image.
 LOADS = {4: (20 * 10**6, 128 * MIB), 200: (10**6, 32 * MIB)}
 #: Seconds in which the clients start one after the other, and seconds that are measured then.
 RAMP, SECONDS = 4, 10
@@ -237,10 +237,10 @@ CPU, CPU_GIB = "server_cpu_seconds", "server_cpu_seconds_per_gib"
 #: Service -> times stock's throughput that a download has to reach, the share of stock's CPU time it may take, and
 #: times the throughput of stock that an upload has to reach.
 TRANSFERS = {SHIPPED: (1.4, 0.7, 1.8), "glance-32": (1.9, 0.5, 1.8), "glance-33": (1.4, 0.7, 2.2)}
-#: Downloads at a time -> milliseconds that half of the other requests may take, and that 99 % of them may take where no
-#: worker waits for a client.
+#: Concurrent downloads -> milliseconds that half of the other requests may take, and that 99 % of them may take where
+#: no worker waits for a client.
 P50_DOWNLOADS, P99_APART = {1: 15.0, 5: 20.0, 20: 40.0}, {1: 50.0, 5: 100.0, 20: 200.0}
-#: Slow clients at a time -> milliseconds that 99 % of the other requests may take.
+#: Concurrent slow clients -> milliseconds that 99 % of the other requests may take.
 P99_SLOW = {4: 50.0, 200: 150.0}
 
 

@@ -15,7 +15,7 @@ Parameters:
 ``size``
     bytes of an image
 ``clients``
-    transfers at a time, each of an image of its own if it is an upload
+    concurrent transfers, each of a separate image if it is an upload
 ``seconds``
     a client whose download ends earlier downloads again; 0: everyone downloads once
 ``requests``
@@ -68,7 +68,7 @@ def measured(parameters: Mapping[str, Any], service: Glance | Nginx, pids: list[
 
 
 def at_once(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """``work`` on all of the items, each in a thread of its own."""
+    """``work`` on all of the items, each in a separate thread."""
     with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(work, items))
 
@@ -104,7 +104,7 @@ def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
             figures["bytes"] = payload.size * len(images)
         known = digests(payload).multihash
         verified = all(service.multihash(image) == known for image in images)
-        # Two at a time: a hasher uses a processor, and runs without the lock of the interpreter.
+        # Two concurrently: a hasher uses a processor, and runs without the lock of the interpreter.
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             verified &= set(pool.map(lambda image: sha512(service.stored(image)), images)) == {known}
     finally:
@@ -155,7 +155,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parts(parameters: Mapping[str, Any], *names: str, written: bool = True) -> dict[str, Any]:
-    """What an upload costs without a server. (A copy is that from the socket.)"""
+    """Measure the cost of an upload without a server. (A copy is that from the socket.)"""
     payload = warmed(random_payload(parameters["size"]))
     settle(parameters)
     return hashed(payload, *names, place=surroundings()["access"]["images"] if written else None)

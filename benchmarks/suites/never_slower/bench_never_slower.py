@@ -1,6 +1,6 @@
 """Whether fastio's default is slower than stock anywhere: everything that it patches, by its smallest real work.
 
-Each case is an operation in one mode. Its cells are small and large data, 1 and 20 calls at a time, on an idle machine
+Each case is an operation in one mode. Its cells are small and large data, 1 and 20 concurrent calls, on an idle machine
 and without a free core, for a local client and, from glance, for one over a link of 1 Gbit/s.
 """
 

@@ -1,12 +1,13 @@
 """Pairs of a run without and one with fastio, or a trace, cell by cell, until it is clear whether that is slower.
 
-A cell is a size, so many calls at a time, and so many other processes that compute. The two sides are processes that go
-on from cell to cell. What is timed is a batch of calls, as many on both sides. The batches of a pair follow each other,
-and who is first alternates, so both see the same load of the machine. A cell ends when its interval is at 1 or above,
-or is too narrow for more than a percent of loss, or when its time is over.
+A cell is a size, a number of concurrent calls, and a number of other processes that compute. The two sides are
+processes that go on from cell to cell. A batch of calls is timed, as many on both sides. The batches of a pair
+follow each other, and who is first alternates, so both see the same load of the machine. A cell ends when its interval
+is at 1 or above, or is too narrow for more than a percent of loss, or when its time is over.
 
-Two processes of the same program may differ for their whole life, by where their memory is for example. So a cell that
-looks slower is measured again, in new processes and for twice the time. It is slower only if it is so both times.
+Two processes of the same program may differ for their whole life, by where their memory is for example. A cell that
+looks slower is therefore measured again, in new processes and for twice the time. It is slower only if it is so both
+times.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from benchmarks.harness.statistics import LEAST_PAIRS, Interval, paired_ratio
 
 #: Sizes of small data.
 SMALL = (KIB, 64 * KIB)
-#: Of large data, each of many calls at a time has this part.
+#: Of large data, each of many concurrent calls has this part.
 SHARE = 16
 #: Seconds that a batch takes at least, and the most calls in it.
 BATCH, MOST_CALLS = 0.03, 500
@@ -35,7 +36,7 @@ SLOWER, NOT_SLOWER, UNDECIDED = "slower", "not slower", "too few pairs"
 
 
 class Cell(NamedTuple):
-    """What is asked for at a time.
+    """One batch.
 
     :param size: bytes of each call's data
     :param large: whether it is large data
@@ -178,7 +179,7 @@ def _times(part: Mapping[str, Any]) -> list[list[float]]:
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What was measured by the same processes."""
+    """The measurements of the same processes."""
     yield record
     yield from record.get("again", [])
 

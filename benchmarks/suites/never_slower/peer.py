@@ -20,7 +20,7 @@ from benchmarks.operations.base import Crowd
 class Peer(Child):
     """Such a process.
 
-    :param told: see the module
+    :param told: as described in the module
     :param prefix: what runs the command
     """
 

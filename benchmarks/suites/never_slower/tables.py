@@ -10,7 +10,7 @@ from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.never_slower.pairs import NOT_SLOWER, SLOWER, UNDECIDED, interval, together, verdict
 from fastio.config import format_size
 
-#: Why what is slower is the default all the same: patterns of ``CASE, SIZE, so many at a time, busy or idle``. The
+#: Why what is slower is the default all the same: patterns of ``CASE, SIZE, N concurrent, busy or idle``. The
 #: first that fits counts.
 REASONS: Mapping[str, str] = {
     "filesystem-get-eventlet, large, 20 *": "it yields after its share, so that other requests are served",
@@ -19,8 +19,8 @@ REASONS: Mapping[str, str] = {
     "filesystem-???-native, *": "about 0.1 ms a call or less, where a request takes glance milliseconds",
     "http-get-native, large, 20 *": "an image of 4 MiB is one chunk of upstream's, and four of fastio's 1 MiB",
     "child-output-native, 1 KiB, *": "about 0.1 ms a command",
-    "glanceclient-native, large, 20 *": "20 hashes fill the processors as they are; a lone, large download gains",
-    "openstacksdk-image-native, large, 20 *": "20 hashes fill the processors as they are; a lone, large download gains",
+    "glanceclient-native, large, 20 *": "20 hashes fill the processors in any case; a lone large download gains",
+    "openstacksdk-image-native, large, 20 *": "20 hashes fill the processors in any case; a lone large download gains",
 }
 
 
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.case.name}, {self.size}, {self.record['at_once']} at a time, {self.beside}"
+        return f"{self.case.name}, {self.size}, {self.record['at_once']} concurrent, {self.beside}"
 
     @property
     def words(self) -> str:
@@ -74,7 +74,7 @@ def judgement(result: Result) -> list[Table]:
 
 
 def _slower(found: list[Compared]) -> Table:
-    head = ["", "data", "at a time", "machine", "x stock (95 %)", "verdict", "why it is the default all the same"]
+    head = ["", "data", "concurrent", "machine", "x stock (95 %)", "verdict", "why it is the default all the same"]
     rows = [
         [
             each.case.title or each.case.name, _bytes(each), str(each.record["at_once"]), each.beside, str(each.times),
@@ -98,7 +98,7 @@ def _bytes(each: Compared) -> str:
 def _all(result: Result, found: list[Compared]) -> Table:
     """A row for each case and size."""
     columns = sorted({(each.record["busy"] > 0, each.record["at_once"]) for each in found})
-    head = ["", "data", *(f"{many} at a time, {'busy' if busy else 'idle'}" for busy, many in columns), "verdict"]
+    head = ["", "data", *(f"{many} concurrent, {'busy' if busy else 'idle'}" for busy, many in columns), "verdict"]
     rows: dict[tuple[str, str], dict[tuple[bool, int], Compared]] = {}
     for each in found:
         own = rows.setdefault((each.case.title or each.case.name, each.size), {})
@@ -120,7 +120,7 @@ def _all(result: Result, found: list[Compared]) -> Table:
 
 
 def _verdict(own: list[Compared]) -> str:
-    """That of a row: of its worst cell."""
+    """Return the verdict of a row: of its worst cell."""
     slower = [each for each in own if each.verdict == SLOWER]
     return min(slower, key=lambda each: each.times.ratio).words if slower else own[0].verdict
 

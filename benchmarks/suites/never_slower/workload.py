@@ -9,9 +9,9 @@ Parameters:
 ``operation``, ``mode``
     one of :data:`benchmarks.operations.catalogue.OPERATIONS`; ``"native"`` or ``"eventlet"``
 ``size``
-    bytes of large data; each of many calls at a time has the 16th part of it
+    bytes of large data; each of many concurrent calls has the 16th part of it
 ``many``
-    calls at a time, where it is not one
+    concurrent calls, where there are several
 ``busy``
     processes that compute beside in half of the cells; 0: there is no such half
 ``seconds``, ``least``
@@ -45,7 +45,7 @@ from benchmarks.operations.stores import opened_store
 from benchmarks.suites.never_slower import pairs
 from benchmarks.suites.never_slower.peer import Half, Peer
 
-#: Of a pair: its name, and what the process is told.
+#: Of a pair: its name, and the process's parameters.
 SIDES = {"stock": {"fast": False}, "fastio": {"fast": True}}
 #: Of a trace, the headers of both sides. They are one process: two of the same program may differ by a percent.
 TRACED: dict[str, dict[str, str]] = {"untraced": {"X-Trace": "off"}, "traced": {}}
@@ -134,7 +134,7 @@ def _halves(parameters: Mapping[str, Any], said: dict[str, Any]) -> Iterator[pai
 
 @contextlib.contextmanager
 def _over_a_link(parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """The same of two glance-api on one machine of a network, where the pair is on another one."""
+    """Run two glance-api on one machine of a network, and the pair on another one."""
     network = Network(rate=parameters["link"])
     release = backend(parameters["release"])
     with contextlib.ExitStack() as stack:

@@ -35,7 +35,7 @@ LATE_EXIT = "import os, time; os.close(1); os.close(2); time.sleep(0.001); os._e
 
 
 class Watcher:
-    """A process of its own that notes when a given process exits: no lock and no hub of the measured process delays it.
+    """A separate process that notes when a given process exits: no lock and no hub of the measured process delays it.
 
     Must be made before eventlet is there and before the heap is large, because it is a fork of this process.
     """

@@ -1,6 +1,6 @@
 """An operation in a fresh process, one call after the other, or so many at once.
 
-What has been moved is only counted. The bytes of one more call, which is not measured, are hashed.
+Moved bytes are only counted. The bytes of one more call, which is not measured, are hashed.
 
 Parameters:
 

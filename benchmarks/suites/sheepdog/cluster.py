@@ -1,4 +1,4 @@
-"""What reads and writes images of a cluster of the stand-in for sheepdog, and the parameters of its time."""
+"""Functions that read and write images of a cluster of the stand-in for sheepdog, and the parameters of its time."""
 
 import hashlib
 import os
@@ -30,9 +30,9 @@ def collie(command: str, offset: int, length: int) -> list[str]:
 
 
 def dog_environment(directory: Path, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """What makes a process find the stand-in of ``directory``, with the pauses that the parameters ask for.
+    """Return the environment in which a process finds the stand-in of ``directory``, with the parameters' pauses.
 
-    What is written replaces the objects of an image, as it did where the pauses were measured, or makes ``new`` ones.
+    A write replaces the objects of an image, like where the pauses were measured, or makes ``new`` ones.
     """
     if choice(parameters, "pauses", "real", "none") == "none":
         pauses: Mapping[str, Any] = dog.FAST
@@ -85,8 +85,8 @@ def written(directory: Path, sources: list[Payload]) -> bool:
 def reference_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """``collie vdi read … | cat >/dev/null``, which keeps nothing, or ``cat piece | collie vdi write …``.
 
-    The pipe is an enlarged one here too. What is read is checked in a second pass. For the driver's tasks there is one
-    command for all of the image.
+    The pipe is an enlarged one here too. The bytes read are checked in a second pass. For the driver's tasks there is
+    one command for all of the image.
     """
     task = choice(parameters, "task", "read", "write", "get", "add")
     if task in ("get", "add"):

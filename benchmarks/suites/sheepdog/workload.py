@@ -42,10 +42,10 @@ from benchmarks.suites.sheepdog.cluster import (
 
 
 def reading(parameters: Mapping[str, Any]) -> tuple[Payload, list[list[str]], dict[str, str]]:
-    """What is read, the commands that read it, and what these have to find in their environment."""
+    """Return the image, the commands that read it, and their environment."""
     if choice(parameters, "task", "cat", "read") == "cat":
         payload = random_payload(parameters["size"])
-        # What Popen makes of a command with shell=True.
+        # Popen's command line with shell=True.
         return payload, [["/bin/sh", "-c", f"cat {shlex.quote(str(payload.path))}"]], {}
     directory, payload = readable_cluster(parameters)
     return payload, [collie("read", *piece) for piece in pieces(parameters)], dog_environment(directory, parameters)

@@ -12,7 +12,7 @@ from benchmarks.harness.modes import GIB, MIB, MODES
 from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
 
-#: Swift's servers hand on so much at a time, where its default is 64 KiB.
+#: Size of the pieces that Swift's servers hand on, by default 64 KiB.
 SWIFT_1MIB = {f"{name}_chunk_size": MIB for name in ("disk", "network", "object", "client")}
 
 #: name in cases -> backend, its parameters
@@ -34,7 +34,7 @@ def _variants(row: str, task: str) -> list[Variant]:
     modes = [Variant(name, against=f"{name.partition('-')[0]}-stock") for name in MODES]
     if task == "get":
         return [*modes, Variant("reference", skip=why_not(BACKENDS[row][0]))]
-    # What one core can hash is the same for every driver.
+    # The hash rate of one core is the same for every driver.
     return [*modes, *[Variant("limit-sha512")] * (row == "filesystem")]
 
 

@@ -1,4 +1,4 @@
-"""What each backend can do without glance_store: its own client, or the simplest there is, reading images.
+"""The speed of each backend without glance_store: its own client, or the simplest there is, reading images.
 
 A client is a command that writes images to its standard output. The images are those that glance_store has put there:
 a URL of glance_store says where.

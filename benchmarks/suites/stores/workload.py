@@ -1,9 +1,9 @@
 """glance_store's drivers: getting and adding an image, through ``glance_store.multi_backend``, as glance does.
 
-The backend runs outside, for all runs of a case (:mod:`benchmarks.harness.servers`). What is measured happens in a
-service that has been at work: each run first moves a small image, so that imports, tables of botocore and the memory
-of the first chunks are not in it. glance_store itself makes a new driver, connection or client for each operation; that
-is in it.
+The backend runs outside, for all runs of a case (:mod:`benchmarks.harness.servers`). The measurement is of a service
+that has been at work: each run first moves a small image, so that imports, tables of botocore and the memory of the
+first chunks are not in it. glance_store itself makes a new driver, connection or client for each operation; that is in
+it.
 
 A get reads and discards, and reads once more for the SHA-256. An add is right if it returns the known size, checksum
 and multihash, and if what is read back has the known SHA-256; then the image is deleted.

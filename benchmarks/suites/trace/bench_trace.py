@@ -1,8 +1,8 @@
-"""What tracing costs: microseconds of CPU for a span, and the throughput of a real glance-api.
+"""The cost of tracing: microseconds of CPU for a span, and the throughput of a real glance-api.
 
-The goals are 10 us for a span, including what writes it, and 1 % of the throughput of downloads of 16 MiB. Two
-processes of the same service differ by more than 1 %. So downloads from one process, some recorded and some not, decide
-about it, for release 32 (eventlet) and 33 (threads), stock and with fastio: pairs as those of the suite never_slower.
+The goals are 10 us for a span, including its writing, and 1 % of the throughput of downloads of 16 MiB. Two
+processes of the same service differ by more than 1 %. Downloads from one process, some recorded and some not, therefore
+decide, for release 32 (eventlet) and 33 (threads), stock and with fastio: pairs as those of the suite never_slower.
 """
 
 from benchmarks.backends.glance import BY_REQUEST

@@ -1,4 +1,4 @@
-"""What tracing may cost, and whether it does."""
+"""The limits of tracing's cost, and whether they are kept."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ DOWNLOADS = Bound("≥", 0.99)
 
 def judgement(result: Result) -> list[Table]:
     rows = [row for case in result.cases for row in _judged(case)]
-    return [Table("What tracing may cost", ["figure", "may be", "is", "met"], rows)]
+    return [Table("Cost of tracing", ["figure", "may be", "is", "met"], rows)]
 
 
 def _judged(case: CaseResult) -> Iterator[list[str]]:

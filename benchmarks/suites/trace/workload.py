@@ -1,4 +1,4 @@
-"""What tracing costs: a span alone, and the two of a request.
+"""The cost of tracing: a span alone, and the two of a request.
 
 The parameter ``count`` is how many spans or requests are recorded. The result ``span_us`` is microseconds of CPU, those
 of writing included, for each span.

@@ -19,7 +19,7 @@ from benchmarks.suites.workload_matrix.tables import Workload
 
 HEIGHT = 3.6
 
-#: Reads -> colour and marker: they are to be told apart without colours, too.
+#: Reads -> colour and marker: they are to be distinguishable without colours, too.
 MIXES = {100: ("#2a7f62", "o"), 80: ("#5f83b0", "s"), 50: ("#b8860b", "^"), 0: ("#8b3a62", "x")}
 CPU = {
     "machine_cpu": ("whole machine", "#8a8a8a", "-"),

@@ -29,7 +29,7 @@ class Workload(NamedTuple):
 
 
 def workloads(result: Result) -> list[Workload]:
-    """Those of the matrix that were measured; the numbers are of all that it has, in its order."""
+    """Return the cells of the matrix that were measured; the numbers are of all that it has, in its order."""
     found = []
     count = 0
     for case in result.cases:
