@@ -1,11 +1,11 @@
 """The suites as pytest files: their options, the engine behind their tests, and what is left at the end.
 
-pytest-benchmark neither interleaves what it compares nor uses fresh processes. So the first test of a case lets the
-engine run the whole case, and each test replays its variant's recorded durations into the ``benchmark`` fixture, on a
-clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
+pytest-benchmark neither interleaves what it compares nor uses fresh processes. The first test of a case therefore lets
+the engine run the whole case, and each test replays its variant's recorded durations into the ``benchmark`` fixture, on
+a clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
 
 A suite has ``CASES``, a list of :class:`benchmarks.harness.engine.Case`, and one test that takes ``recorded`` and calls
-it. What its figures say (:class:`benchmarks.harness.suites.Suite`) is shown below them unless the run was a quick one.
+it. The findings (:class:`benchmarks.harness.suites.Suite`) are shown below the figures unless the run was a quick one.
 """
 
 import dataclasses

@@ -87,6 +87,6 @@ def _text(run: str, part: str, runs: Mapping[str, Summary]) -> str:
 
 
 def folded(title: str, text: str) -> str:
-    """A part of a page that is closed until somebody opens it."""
+    """A part of a page that is closed until the reader opens it."""
     lines = [f".. dropdown:: {title}", "", *text.splitlines()]
     return "\n".join(f"   {line}" if number and line else line for number, line in enumerate(lines))

@@ -67,7 +67,7 @@ def patches() -> str:
 def profiles() -> str:
     """The patches that change more than speed."""
     rows = [[f"``{patch.name}``", patch.changes] for patch in registry.patches() if patch.changes]
-    return markup.rst(Table("", ["patch", "what it changes"], rows))
+    return markup.rst(Table("", ["patch", "change"], rows))
 
 
 def _not_needed(patch: registry.Patch) -> str:
@@ -124,7 +124,7 @@ def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 
 def commands() -> str:
-    """What each command does, and its options."""
+    """Describe each command and its options."""
     blocks = []
     for name, parser in parsers():
         told = [each for each in parser._actions if each.help and each.help != argparse.SUPPRESS]

@@ -1,1 +1,1 @@
-"""What all suites use: the engine and its worker, results and what is computed, printed and drawn of them."""
+"""Shared by all suites: the engine and its worker, results, and their statistics, tables and plots."""

@@ -1,6 +1,6 @@
 """Other Python processes of a run, which answer lines with lines, and end when their standard input does.
 
-What a measured process has imported is part of what is measured, so this imports next to nothing.
+The imports of a measured process are part of the measurement, so this imports next to nothing.
 """
 
 import contextlib

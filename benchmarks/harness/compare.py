@@ -1,8 +1,8 @@
 """Compare two results: ``python -m benchmarks.harness.compare BEFORE.json AFTER.json``.
 
-What differs between the two beside the figures (parameters, machine, versions, fastio's settings) is printed first,
-because it explains more differences than the code does. Then, for each row of each case, the ratio of the medians with
-its bootstrap interval, the p-value of a rank test, and whether the row became faster or slower or it is noise.
+Differences beside the figures (parameters, machine, versions, fastio's settings) are printed first, because they
+explain more differences than the code does. Then, for each row of each case, the ratio of the medians with its
+bootstrap interval, the p-value of a rank test, and whether the row became faster or slower or it is noise.
 """
 
 import sys
@@ -44,10 +44,10 @@ class Row:
 class Comparison:
     """Everything that :func:`compare` found."""
 
-    #: what differs beside the figures, one line each
+    #: differences beside the figures, one line each
     differences: list[str]
     rows: list[Row]
-    #: what could not be compared, and why
+    #: rows that could not be compared, and why
     left_out: list[str]
 
 
@@ -83,7 +83,7 @@ def compare(before: Result, after: Result) -> Comparison:
 
 
 def judge(case: CaseResult, title: str, before: list[float], after: list[float]) -> Row:
-    """What two sets of figures of a case say about each other."""
+    """The comparison of two sets of figures of a case."""
     better = statistics.ratio(*((after, before) if case.more_is_better else (before, after)), seed=case.seed)
     p = statistics.rank_test(before, after)
     if statistics.smallest_p(len(before), len(after)) >= ALPHA:
@@ -109,7 +109,7 @@ def _pairs(
 
 
 def _circumstances(case: CaseResult, rows: Mapping[str, Any]) -> dict[str, Any]:
-    """What the figures of these rows depend on beside the code, by name."""
+    """Return the conditions of these rows' figures beside the code, by name."""
     found: dict[str, Any] = {"workload": case.workload}
     found |= {f"parameter {name}": value for name, value in case.parameters.items()}
     found |= {f"backend {name}": value for name, value in case.backend.items()}

@@ -1,8 +1,8 @@
 """Run the variants of a case in fresh processes, interleaved, and keep every figure.
 
-The machine drifts: neighbours come and go, caches warm up, clocks slow down. So each round runs every variant
-once, in a new (seeded) order, and what is compared has seen the same drift. A fresh process per run keeps one run's
-heap, imports and patches out of the next one.
+The machine drifts: neighbours come and go, caches warm up, clocks slow down. Each round therefore runs every variant
+once, in a new (seeded) order: all variants see the same drift. A fresh process per run keeps one run's heap, imports
+and patches out of the next one.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ from benchmarks.harness.results import ROOT, THROUGHPUT, TIME, CaseResult, Resul
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
 from fastio.config import format_size
 
-#: Seconds for the start and the end of a case's backends. Each step has a limit of its own.
+#: Seconds for the start and the end of a case's backends. Each step has a separate limit.
 _SURROUNDINGS = 600.0
 
-#: What each run's record has beside its figures: where the operations of a load were kept, what limited it, and the
+#: Parts of each run's record beside its figures: where the operations of a load were kept, what limited it, and the
 #: pairs of a run that compares by itself.
 KEPT = ("records", "bottleneck", "pairs")
 
 
 class CaseError(ValueError):
-    """A case that cannot be run as it is written."""
+    """A case that cannot be run in this form."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Variant:
     """One row of a case, where it differs from what the case says.
 
     :param name: key in the workload's ``VARIANTS``
-    :param label: what tables show; the name by default, and what tells two variants of the same name apart
+    :param label: shown in tables; the name by default; distinguishes two variants of the same name
     :param parameters: these win over the case's
     :param rounds: more or fewer than the case's, for rows that cost little or much; tables mark them
     :param warmup: unmeasured runs before the first round
@@ -66,7 +66,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: the same work done by several variants.
+    """The object of a measurement: the same work done by several variants.
 
     :param name: short and without blanks, unique in its suite
     :param workload: folder of ``benchmarks.suites`` whose ``workload.py`` the runs are of
@@ -85,11 +85,11 @@ class Case:
     :param backend: name of the backend of :mod:`benchmarks.backends` that runs while the case does
     :param backend_parameters: of the backend
     :param on_disk: whether the backends keep their files on a disk, not in memory
-    :param beside: further backends that run meanwhile: what the runs know each by, its name and its parameters; one
-        that cannot be had is left out, and the variants that use it say so themselves (``skip``); of one that does not
-        start the runs are told why, as ``failed``
+    :param beside: further backends that run meanwhile: a key for the runs, its name and its parameters; one that is
+    unavailable is left out, and the variants that use it report that (``skip``); if one does not start, the runs get
+    the reason, as ``failed``
     :param needs: packages that the workload imports beside those that every workload does
-    :param prepare: variant that is run once before all others, and not measured; they are told its result
+    :param prepare: variant that is run once before all others, and not measured; they get its result
     :param finish: variant that is run once after all others, and not measured
     :param summary: what the result is to keep of all runs of the case together, once they are done
     :param long: more of what another case does too: left out of a smoke run
@@ -148,7 +148,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line changes about all cases.
+    """Changes of the command line to all cases.
 
     :param rounds: measured runs of each variant, instead of the case's and the variants' own numbers
     :param size: replaces the parameter ``size`` of the cases that have one, in bytes
@@ -162,7 +162,7 @@ class Options:
     seed: int = 0
 
     def parameters(self, case: Case, variant: Variant) -> dict[str, Any]:
-        """What the variant is given. A ``size`` of its own, which is for slow variants, is never made larger."""
+        """Return the variant's parameters. Its own ``size``, which is for slow variants, is never made larger."""
         parameters = {**case.parameters, **variant.parameters}
         if self.quick:
             quick = {"size": 1 << 20} if "size" in parameters else {}
@@ -284,7 +284,7 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
 
 @contextlib.contextmanager
 def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Run the case's backends and prepare them; yields what the runs are told.
+    """Run the case's backends and prepare them; yields what the runs need to reach them.
 
     Where that fails all who would have run have failed.
     """
@@ -395,7 +395,7 @@ def _outcome(variant: VariantResult, timeout: float, told: Mapping[str, Any]) ->
 def _execute(command: list[str], timeout: float, told: Mapping[str, Any]) -> tuple[int, bytes, bytes]:
     environment = {**os.environ, SURROUNDINGS_VARIABLE: json.dumps(told)}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
-    # A session of its own, so that the children of a run that hangs end with it.
+    # A separate session, so that the children of a run that hangs end with it.
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=environment, cwd=ROOT, start_new_session=True,

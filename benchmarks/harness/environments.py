@@ -1,4 +1,4 @@
-"""What making an environment of its own takes, for benchmarks of programs that do not run in this one."""
+"""Makes separate environments, for benchmarks of programs that do not run in this one."""
 
 import shutil
 import subprocess

@@ -1,7 +1,7 @@
-"""What fastio gains and loses in a result: each row with fastio against the same row without, and whether it is chance.
+"""fastio's gains and losses in a result: each row with fastio against the same row without, and whether it is chance.
 
 A row is better or worse than another if the 95 % interval of the ratio of their medians leaves out 1. With fewer than
-three rounds there is no such interval, and nothing can be told.
+three rounds there is no such interval, and no verdict.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,16 +15,16 @@ BETTER, WORSE, UNCLEAR, FEW = "better", "worse", "no clear difference", "too few
 VERDICTS = (BETTER, WORSE, UNCLEAR, FEW)
 #: Rows that are compared with others have one of these in their names.
 _COMPARED = ("fastio", "candidate", "traced")
-#: What a row with fastio is compared with, where its suite does not say.
+#: The rows that rows with fastio are compared with, by default.
 _STOCK = ("stock", "old")
 #: How the services run that are named in a case.
 _SERVICES = {"glance-32": "eventlet", "glance-33": "native", "logs-": "eventlet"}
-#: More rows than this, or several with more letters than this, are told by how many they are.
+#: More rows than this, or several with more letters than this, are given by their number.
 _LISTED, _LETTERS = 3, 140
 
 
 def verdict(low: float, high: float, rounds: int) -> str:
-    """What the 95 % interval of a ratio says."""
+    """The verdict of the 95 % interval of a ratio."""
     if rounds < FEW_ROUNDS:
         return FEW
     return BETTER if low > 1 else WORSE if high < 1 else UNCLEAR
@@ -40,7 +40,7 @@ class Gain:
     #: with the 95 % interval; with too few rounds, from the worst round against the best to the other way round
     times: statistics.Interval
     rounds: int
-    #: ``native``, ``eventlet`` or nothing: how Python ran, if the row or its case says so
+    #: ``native``, ``eventlet`` or nothing: how Python ran, if the row or its case has that
     mode: str
 
     @property
@@ -87,7 +87,7 @@ def of_result(result: Result) -> Iterator[Gain]:
 
 
 def compared(case: CaseResult) -> list[Gain]:
-    """What a case asks: what fastio gains or, if nothing else than fastio is the baseline, what others do."""
+    """Return the question of a case: fastio's gain or, if fastio itself is the baseline, that of others."""
     found = gains(case)
     if found and "fastio" not in case.baseline:
         return found
@@ -96,7 +96,7 @@ def compared(case: CaseResult) -> list[Gain]:
 
 
 def finding(case: CaseResult) -> str:
-    """What the figures of a case say, in one sentence."""
+    """Summarise the figures of a case in one sentence."""
     found = gains(case)
     if found and "fastio" not in case.baseline:
         return told(found)
@@ -114,7 +114,7 @@ def finding(case: CaseResult) -> str:
 
 
 def told(found: Iterable[Gain], name: Callable[[Gain], str] = lambda each: each.title) -> str:
-    """How many are better, worse, or not to be told apart, and by how much; a few are named."""
+    """Count the better, worse and undecided rows, with their ratios; a few are named."""
     found = list(found)
     parts = []
     for word in VERDICTS:

@@ -17,7 +17,7 @@ _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {"≥": operator.ge, 
 
 @dataclass(frozen=True)
 class Bound:
-    """What a figure has to reach."""
+    """A limit that a figure has to reach."""
 
     #: "≥" or "≤"
     relation: str
@@ -40,11 +40,11 @@ class Goal:
     #: stock's figure, or that of a reference
     stock: float | None
     fastio: float | None
-    #: what is judged
+    #: the judged value
     reached: float | None
     relation: str
     bound: float
-    #: what ``reached`` is
+    #: unit of ``reached``
     unit: str
 
     def row(self) -> list[str]:
@@ -79,7 +79,7 @@ class Asked:
     :param stock: the row that fastio's is compared with; of several, the one with the smallest figure
     :param fastio: a case without this row has no such goal
     :param key: of another figure of the runs than the case's
-    :param stock_key: the same of the row that fastio's is compared with, if it is another one
+    :param stock_key: key in the row that fastio's is compared with, if it differs
     :param less: a row whose figure is not to count in fastio's
     :param of: what of the two figures is judged: their ratio by default
     """

@@ -1,6 +1,6 @@
-"""The plain HTTP client of the suites: each request has a connection of its own, and a body is only handed on.
+"""The plain HTTP client of the suites: each request has a separate connection, and a body is only handed on.
 
-``python -m benchmarks.harness.http_client BASE`` is a client in a process of its own: a line ``count PATH`` or ``hash
+``python -m benchmarks.harness.http_client BASE`` is a client in a separate process: a line ``count PATH`` or ``hash
 PATH`` is answered by the bytes or the SHA-256 of the body.
 """
 

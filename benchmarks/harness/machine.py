@@ -1,4 +1,4 @@
-"""What the figures depend on beside the code: the machine, the kernel's limits, the versions."""
+"""Conditions of the figures beside the code: the machine, the kernel's limits, the versions."""
 
 import importlib.metadata
 import os
@@ -45,7 +45,7 @@ def describe() -> dict[str, Any]:
     }
 
 
-#: What two results must have in common to be compared without a word about it; the rest may differ from run to run.
+#: Conditions whose differences between two results are reported; the rest may differ from run to run.
 STABLE = (
     "system", "kernel", "architecture", "distribution", "processor", "cores", "threads", "usable_threads", "governor",
     "memory", "transparent_hugepage", "pipe_max_size", "pipe_user_pages_soft", "root", "python",

@@ -1,4 +1,4 @@
-"""What the workloads share: the modes, the children, and the check that fastio was at work."""
+"""Shared by the workloads: the modes, the children, and the check that fastio was at work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
-#: Capacity of the pipe of the reference rows: what Linux lets anybody have (``/proc/sys/fs/pipe-max-size``).
+#: Capacity of the pipe of the reference rows: Linux's limit for any user (``/proc/sys/fs/pipe-max-size``).
 REFERENCE_PIPE = MIB
 
 

@@ -17,7 +17,7 @@ while os.getppid() == int(sys.argv[1]):
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[list[int]]:
-    """So many processes compute within the block, each as much as it gets; yields their numbers."""
+    """Have processes compute within the block, each as much as it gets; yields their numbers."""
     with contextlib.ExitStack() as stack:
         pids = []
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""Cheap requests at a fixed rate, and how long each of them waits for its answer, from a process of its own.
+"""Cheap requests at a fixed rate, and how long each of them waits for its answer, from a separate process.
 
 ``python -m benchmarks.harness.other_requests URL`` says ``ready`` once one has been answered, begins when a line
 comes, goes on until the end of its standard input, and prints what it has measured as JSON: ``milliseconds`` of each
@@ -20,12 +20,12 @@ from benchmarks.harness.worker import percentile
 
 #: requests per second
 RATE = 20
-#: More of them do not wait for an answer at a time.
+#: The most that wait for an answer concurrently.
 MOST = 2000
 
 
 def _request(url: str) -> float:
-    """One request on a connection of its own; returns milliseconds. Raises an error if the answer is not a 200."""
+    """One request on a separate connection; returns milliseconds. Raises an error if the answer is not a 200."""
     start = time.perf_counter()
     fetched(url, 64 << 10)
     return (time.perf_counter() - start) * 1000

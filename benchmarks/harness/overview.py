@@ -1,4 +1,4 @@
-"""What fastio gains and loses, of everything that it patches: ``python -m benchmarks.harness.overview``.
+"""fastio's gains and losses, for everything that it patches: ``python -m benchmarks.harness.overview``.
 
 All runs that are kept on one axis, a row for each store and each kind of work, natively and under eventlet. The command
 writes ``doc/source/_static/overview.svg``. :func:`tables` has the same figures for the documentation.
@@ -50,12 +50,12 @@ ROWS = {
     "log server, from disk": "disk_swift * disk-fastio, offered_load* logs-disk, concurrency* *logs-disk",
     "log server, from Swift": "disk_swift * swift-*fastio, offered_load* logs-swift, concurrency* *logs-swift",
 }
-#: What these rows compare: how long others wait.
+#: Rows that compare how long others wait.
 OTHERS, WAIT = ("others' wait beside a get", "others' wait beside an add", "other requests'"), "p99_ms"
 
 
 def found(label: str, runs: Mapping[str, Result]) -> Iterator[tuple[str, Gain]]:
-    """What a row has, with the name of the run."""
+    """Describe a row, with the name of the run."""
     picks = [[*pick.split(), "*"][:3] for pick in ROWS[label].split(", ")]
     for name, run in runs.items():
         for case in run.cases:
@@ -72,7 +72,7 @@ def rows(runs: Mapping[str, Result]) -> dict[str, list[Gain]]:
 
 
 def finding(runs: Mapping[str, Result]) -> str:
-    """What all of them say, in a sentence."""
+    """Summarise all of them in a sentence."""
     points = [each for points in rows(runs).values() for each in points]
     counts = {verdict: sum(each.verdict == verdict for each in points) for verdict in gains.VERDICTS}
     most = max(each.times.ratio for each in points if each.verdict == BETTER)
@@ -92,7 +92,7 @@ def svg(runs: Mapping[str, Result]) -> str:
 
 
 def tables(runs: Mapping[str, Result]) -> list[Table]:
-    """What each row has, and all whose median is worse."""
+    """Return a table of all rows, and one of those whose median is worse."""
     made = Table("Gains and losses", ["", "mode", "times better", *gains.VERDICTS, "measured"], [])
     head = ["", "measured", "row", "mode", "times better (95 %)", "rounds", "verdict", "run"]
     losses = Table("Whose median is worse with fastio", head, [])

@@ -36,7 +36,7 @@ MARKS = (
     ("FAILED", "bad"), ("failed", "bad"), ("newly fails", "bad"), ("WRONG DATA", "bad"), ("slower", "bad"),
     ("faster", "good"), ("newly passes", "good"), ("noise", "noise"), ("flaky", "noise"),
 )  # fmt: skip
-#: The same of the last cell where that says whether a goal is met.
+#: Like it, of the last cell where that shows whether a goal is met.
 MET = {"yes": "good", "no": "bad"}
 
 #: Columns from which a table is printed smaller.
@@ -69,7 +69,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Code:
-    """Text as it is: a command, a traceback, a diff."""
+    """Preformatted text: a command, a traceback, a diff."""
 
     text: str
 
@@ -78,10 +78,10 @@ class Code:
 class Plot:
     """An SVG picture. It is an image of the page: no script of it runs, and it can load nothing."""
 
-    #: what it shows, in a few words
+    #: title of the picture, in a few words
     name: str
     svg: str
-    #: what can be seen in it, for those who cannot see it: a line each
+    #: alternative text, a line each
     text: Sequence[str]
 
 

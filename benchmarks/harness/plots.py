@@ -1,4 +1,4 @@
-"""Draw a result: one figure for each question, as it is measured, for the documentation and for reports.
+"""Draw a result: one figure for each question, in the measured unit, for the documentation and for reports.
 
 ``RESULT`` shows what fastio gains and loses in each case, ``RESULT-CASE`` the
 rows of a case, and ``RESULT-PLOT`` what only the suite draws. The title of a figure is what it shows, and it is
@@ -58,7 +58,7 @@ _TENS = [10, 100, 1000]
 
 @dataclass(frozen=True)
 class Drawing:
-    """What only one suite draws. Its ``plots.py`` has a dictionary of them, ``PLOTS``, by the end of the file's name.
+    """A plot of one suite only. Its ``plots.py`` has a dictionary of them, ``PLOTS``, by the end of the file's name.
 
     :param caption: what it shows
     :param figure: draws it; None if the result does not have what is drawn
@@ -69,7 +69,7 @@ class Drawing:
 
 
 def figures(result: Result) -> dict[str, Callable[[], Figure | None]]:
-    """What draws each figure of a result, by the end of its name; None where there is nothing to be seen."""
+    """Return the functions that draw a result's figures, by the end of their names; None where nothing is drawn."""
     made: dict[str, Callable[[], Figure | None]] = {"": lambda: result_figure(result)}
     for case in result.cases:
         made[case.name] = lambda case=case: case_figure(case)  # type: ignore[misc]
@@ -103,7 +103,7 @@ def folded(text: str, letters: int) -> str:
 
 
 def below(figure: Figure, text: str) -> None:
-    """What the horizontal axis is of, with its unit."""
+    """Return the label of the horizontal axis, with its unit."""
     figure.supxlabel(folded(text, QUESTION_LETTERS), x=0.01, ha="left", size=SIZE)
 
 
@@ -159,7 +159,7 @@ Rows = Mapping[str, Sequence[Gain]]
 
 
 def result_figure(result: Result) -> Figure | None:
-    """What fastio gains and loses, a row for each case; None if there are not several cases to be compared."""
+    """Draw fastio's gains and losses, a row for each case; None if there are not several cases to be compared."""
     rows: dict[str, list[Gain]] = {}
     for each in gains.of_result(result):
         rows.setdefault(_label(each), []).append(each)

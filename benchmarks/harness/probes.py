@@ -1,4 +1,4 @@
-"""What is measured beside a run: how late others are meanwhile, and what the servers' processes use.
+"""Measurements beside a run: how late others are meanwhile, and the resources of the servers' processes.
 
 :mod:`benchmarks.harness.other_requests` asks a server meanwhile.
 """
@@ -44,7 +44,7 @@ class Heartbeat:
 
 
 def arrival_percentile(stops: Sequence[float], duration: float, share: float) -> float:
-    """What ``share`` of the requests that come at any instant of ``duration`` seconds do not exceed in waiting.
+    """Return the wait that ``share`` of the requests that come at any instant of ``duration`` seconds do not exceed.
 
     One that comes while the hub runs nothing else for s seconds waits between 0 and s.
     """

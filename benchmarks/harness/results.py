@@ -1,4 +1,4 @@
-"""What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON."""
+"""The results of a benchmark run: every raw figure, with all that is needed to judge it, as versioned JSON."""
 
 import datetime
 import json
@@ -70,7 +70,7 @@ class VariantResult:
     skipped: str = ""
     #: ``reason``, ``status`` (of the exit) and ``stderr`` of the run that failed; there is no run after it
     failure: dict[str, Any] | None = None
-    #: what the last run said beside its figures: ``python`` and, where it was used, ``fastio`` (status and settings)
+    #: output of the last run beside its figures: ``python`` and, where it was used, ``fastio`` (status and settings)
     details: dict[str, Any] = field(default_factory=dict)
     #: one per run, in the order of time, the warm-up too: ``round``, ``warmup``, ``started`` (seconds since the
     #: epoch) and the figures as the worker gave them
@@ -119,7 +119,7 @@ class CaseResult:
     load_before: float = 0.0
     #: False when the run was interrupted
     complete: bool = False
-    #: what the suite says of all runs of each row together, where it takes more than their figures
+    #: the suite's summary of all runs of each row, where it takes more than their figures
     summary: dict[str, Any] = field(default_factory=dict)
     #: by title
     variants: dict[str, VariantResult] = field(default_factory=dict)
@@ -218,7 +218,7 @@ class Result:
         raise KeyError(name)
 
     def text(self) -> str:
-        """What the file has, a line for each case."""
+        """Describe the file, a line for each case."""
         data = asdict(self)
         cases = ",\n".join(map(json.dumps, data.pop("cases")))
         head = json.dumps({"format": FORMAT, "version": VERSION, **data})

@@ -1,7 +1,7 @@
 """The backend of a case: started before its first run, the same for all of its runs, stopped after the last one.
 
-A server that each run started would be a cold one, and its start would take longer than what is measured. So the engine
-runs it, in a process group of its own, and tells the runs how to reach it in an environment variable
+A server that each run started would be a cold one, and its start would take longer than the measurement. The engine
+therefore runs it, in a separate process group, and passes its address to the runs in an environment variable
 (:func:`benchmarks.harness.worker.surroundings`).
 """
 
@@ -35,7 +35,7 @@ def why_not(name: str, parameters: Mapping[str, Any] | None = None) -> str:
     try:
         return backend(name)(**(parameters or {})).why_not()
     except BackendError:
-        # Parameters that it does not have: its start says so.
+        # Unknown parameters: its start reports them.
         return ""
 
 

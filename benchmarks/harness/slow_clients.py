@@ -1,11 +1,11 @@
-"""Slow clients, all in a process of its own, each of which makes one transfer after the other at a limited rate.
+"""Slow clients, all in one separate process, each of which makes one transfer after the other at a limited rate.
 
 ``python -m benchmarks.harness.slow_clients JSON`` says ``ready`` once all of them have begun and one has moved data,
 and ``ended`` when the first transfer ends after that. It goes on until the end of its standard input. Then it prints,
-as JSON, what has been moved since it was ready: ``bytes``, how many transfers have ``ended``, how many of the clients
-have moved anything (``served``), and of uploads the images that the service has taken (``complete``). The connections
-are cut off. If an answer is wrong or ends early, the process fails: every byte of a download is compared. What the
-service has of an upload is not theirs to look into.
+as JSON, the progress since it was ready: ``bytes``, how many transfers have ``ended``, how many of the clients have
+moved anything (``served``), and of uploads the images that the service has taken (``complete``). The connections are
+cut off. If an answer is wrong or ends early, the process fails: every byte of a download is compared. They do not check
+the service's copy of an upload.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ LATE = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is moved.
+    """The transfers.
 
     :param port: of the server
     :param path: of the image; of uploads with ``{}`` for it
@@ -58,7 +58,7 @@ class Plan:
 
 
 class Wrong(Exception):
-    """What has come is not what was asked for."""
+    """The received data is not what was asked for."""
 
 
 class Pace:
@@ -88,7 +88,7 @@ class Crowd:
         self._found: dict[str, Any] = {"bytes": 0, "ended": 0, "complete": []}
         self._served: set[int] = set()
         self._images = iter(plan.images or ())
-        #: what ends all of it: None, or an error
+        #: the end of all of it: None, or an error
         self._over: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
     def download(self, number: int) -> None:
@@ -143,7 +143,7 @@ class Crowd:
     def _begin(self) -> None:
         time.sleep(self._plan.ramp)
         self._data.wait()
-        # Nothing that ends is told before.
+        # No end is reported before.
         with self._lock:
             self._is_ready = True
             print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""What the raw figures say, and how far they can be trusted.
+"""Statistics of the raw figures, and how far they can be trusted.
 
 Medians and ranks throughout, because on a shared machine times have long tails.
 """
@@ -27,7 +27,7 @@ TOLERATED = 0.1
 #: Fewer pairs than this have no 95 % interval of :func:`paired_ratio`.
 LEAST_PAIRS = 6
 
-#: What most functions here take.
+#: The argument of most functions here.
 Figures: TypeAlias = Sequence[float] | numpy.ndarray
 
 RESAMPLES = 10_000
@@ -98,7 +98,7 @@ def paired_ratio(above: Sequence[float], below: Sequence[float]) -> Interval:
 def median_interval(figures: Figures) -> tuple[float, float]:
     """The 95 % confidence interval of the median.
 
-    It goes from one of the figures to another, by their order alone. So it holds whatever their distribution. Of fewer
+    It goes from one of the figures to another, by their order alone, so it holds whatever their distribution. Of fewer
     than six it goes from the least to the largest, and is too narrow.
     """
     ordered = sorted(map(float, figures))
@@ -130,7 +130,7 @@ def moments(figures: Figures) -> Moments:
 
 
 def without_outliers(figures: Figures, sigmas: float = 2.0) -> numpy.ndarray:
-    """The figures within so many standard deviations of the mean, in one pass, as it is published."""
+    """Return the figures within so many standard deviations of the mean, in one pass, like the published method."""
     values = numpy.asarray(figures, dtype=float)
     found = moments(figures)
     return values[numpy.abs(values - found.mean) <= sigmas * found.deviation]

@@ -1,4 +1,4 @@
-"""What each suite shows beside what all of them have.
+"""The tables and plots of each suite besides the common ones.
 
 A suite is a folder of ``benchmarks/suites``; it does not have to be listed here. Of it are taken
 
@@ -29,7 +29,7 @@ OTHERS = {
 
 
 class Suite:
-    """What a suite shows.
+    """The presentation of a suite.
 
     :param name: as its results have it
     :raises ResultError: if there is no such suite; the message says which there are
@@ -44,7 +44,7 @@ class Suite:
 
     @property
     def about(self) -> str:
-        """What it measures."""
+        """The object of its measurement."""
         documented = importlib.import_module(self._main).__doc__ or ""
         return " ".join(documented.partition("\n\n")[0].split()).replace("``", "")
 
@@ -62,7 +62,7 @@ class Suite:
         return [each for each in made if each.rows]
 
     def plots(self) -> Mapping[str, Any]:
-        """What only this suite draws (:class:`benchmarks.harness.plots.Drawing`), by the end of the file's name."""
+        """The plots of this suite only (:class:`benchmarks.harness.plots.Drawing`), by the end of the file's name."""
         return self._declared("plots", "PLOTS") or {}
 
     def _declared(self, part: str, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 A file has several runs by name. Of each row it has how many rounds there were, the least, the median and the largest
 figure, the median absolute deviation as a part of the median, medians of other figures, the ratios to other rows with
-their 95 % intervals, and what makes the row doubtful. What the suite says of the figures is kept as tables.
+their 95 % intervals, and what makes the row doubtful. The suite's findings are kept as tables.
 ``python -m benchmarks.harness.keep`` makes summaries of raw results.
 """
 
@@ -78,7 +78,7 @@ class Summary(Result):
 
     #: fastio's, other than the defaults
     chosen: list[str] = field(default_factory=list)
-    #: what the suite says of the figures
+    #: the suite's findings
     judged: list[Table] = field(default_factory=list)
 
     def settings(self) -> list[str]:
@@ -172,7 +172,7 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _changed(record: Any, *without: str) -> dict[str, Any]:
-    """What a record has, without what is empty by default."""
+    """Return a record's fields that are not empty by default."""
     needed = {each.name for each in fields(record) if each.default is each.default_factory is MISSING}
     found = {each.name: getattr(record, each.name) for each in fields(record) if each.name not in without}
     return {name: value for name, value in found.items() if value or name in needed}

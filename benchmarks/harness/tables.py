@@ -15,7 +15,7 @@ from fastio.tables import EMPTY, Table, number
 
 #: More combinations of fastio's settings than this are a sweep: the rows tell them.
 FEW_SETTINGS = 3
-#: Load average per processor, before the case, from which the figures are doubted: somebody else is at work.
+#: Load average per processor, before the case, from which the figures are doubted: other processes are at work.
 BUSY = 0.75
 
 
@@ -39,7 +39,7 @@ def table(case: CaseResult, machine: dict | None = None) -> Table:
 
 
 def tables(result: Result) -> list[Table]:
-    """Those of all cases."""
+    """Return the tables of all cases."""
     return [table(case, result.machine) for case in result.cases]
 
 
@@ -70,7 +70,7 @@ def ratio(case: CaseResult, title: str) -> str:
 
 
 def notes_of(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
-    """What makes the figures of a row doubtful."""
+    """Return the reasons why the figures of a row are doubtful."""
     if isinstance(variant, SummaryRow):
         return variant.notes
     notes = []
@@ -121,7 +121,7 @@ def _show(parameter: Any) -> str:
 
 
 def summary(result: Result) -> list[str]:
-    """What the figures depend on, in a few lines."""
+    """Describe the conditions of the figures in a few lines."""
     machine = result.machine
     lines = [
         f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / results.GIB:.0f} GiB; "

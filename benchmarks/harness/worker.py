@@ -39,7 +39,7 @@ MEMORY = Path("/dev/shm")
 
 #: Where payload files are kept between runs; the temporary directory unless this variable names another one.
 CACHE_VARIABLE = "FASTIO_BENCHMARK_CACHE"
-#: What the engine tells the runs of a case about what it has started and prepared for them, as JSON.
+#: Variable in which the engine describes what it has started and prepared for the runs of a case, as JSON.
 SURROUNDINGS_VARIABLE = "FASTIO_BENCHMARK_SURROUNDINGS"
 
 
@@ -56,7 +56,7 @@ class Payload(NamedTuple):
 def cache_directory() -> Path:
     """The directory of the payload files, made if need be, for this user only.
 
-    :raises PermissionError: if somebody else has made it in the temporary directory, where everybody may
+    :raises PermissionError: if another user has made it in the temporary directory, which is world-writable
     """
     if chosen := os.environ.get(CACHE_VARIABLE):
         path = Path(chosen)
@@ -67,14 +67,14 @@ def cache_directory() -> Path:
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise PermissionError(
-            f"{path} is not a directory that belongs to this user and that nobody else may write to: "
+            f"{path} is not a directory that belongs to this user and that no other user may write to: "
             f"remove it, or name another one in {CACHE_VARIABLE}"
         )
     return path
 
 
 def surroundings() -> dict[str, Any]:
-    """What the engine has started and prepared for this case.
+    """Return what the engine has started and prepared for this case.
 
     ``access`` and ``pids`` of its backend (:func:`benchmarks.harness.servers.running`) and in ``prepared`` the result
     of the variant that has prepared it; each only where the case has it. ``beside`` has ``access`` and ``pids`` of
@@ -112,7 +112,7 @@ def digest(pieces: Iterable[bytes | memoryview], algorithm: str = "sha256") -> s
 
 
 def pieces_of(file: Any) -> Iterator[bytes]:
-    """What is left of a file, piece by piece."""
+    """Read the rest of a file, piece by piece."""
     return iter(lambda: file.read(MIB), b"")
 
 
@@ -190,7 +190,7 @@ MULTIHASH = "sha512"
 
 
 class Digests(NamedTuple):
-    """What glance and its stores say of an image, in hexadecimal: MD5, and SHA-512."""
+    """Return the hashes that glance and its stores keep of an image, in hexadecimal: MD5, and SHA-512."""
 
     checksum: str
     multihash: str
@@ -215,7 +215,7 @@ def digests(payload: Payload) -> Digests:
 
 
 class Measured:
-    """What :func:`measure` found; complete when its block is left."""
+    """The findings of :func:`measure`; complete when its block is left."""
 
     def __init__(self) -> None:
         #: wall time of the block

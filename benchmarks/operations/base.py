@@ -1,4 +1,4 @@
-"""What all operations have in common: their calls, who makes them, and their payloads."""
+"""Shared by all operations: their calls, who makes them, and their payloads."""
 
 import functools
 import hashlib
@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from benchmarks.harness.modes import Mode, check_fast
 from benchmarks.harness.worker import Payload, random_payload, text_payload
 
-#: Bytes of images that are left before they are deleted: that takes a time of its own.
+#: Bytes of images that are left before they are deleted: deletion takes time, too.
 LEFT = 256 << 20
 
-#: What an operation is given beside the mode: the parameters of the case, and how to reach its server.
+#: Arguments of an operation beside the mode: the parameters of the case, and how to reach its server.
 Context: TypeAlias = Mapping[str, Any]
 
 
@@ -25,18 +25,18 @@ class Work:
     side = ""
 
     def before(self, size: int, calls: int) -> None:
-        """What so many calls need that is not measured."""
+        """Prepare so many calls, unmeasured."""
 
     def once(self, size: int) -> int:
         """One call; returns how much it has moved, as :meth:`length` has it."""
         raise NotImplementedError
 
     def length(self, size: int) -> int:
-        """What one call of so many bytes returns."""
+        """Return the result of one call of so many bytes."""
         return size
 
     def payload(self, size: int) -> Payload:
-        """What so many bytes are."""
+        """Return a payload of so many bytes."""
         return random_payload(size)
 
     def sha256(self, size: int) -> str:
@@ -140,7 +140,7 @@ class Crowd:
         self._pools: dict[int, Any] = {}
 
     def each(self, call: Callable[[], Any], at_once: int) -> list[Any]:
-        """What the call returns to each of them."""
+        """Return the call's result for each of them."""
         if at_once == 1:
             return [call()]
         if at_once not in self._pools:

@@ -108,7 +108,7 @@ class Getting(Reading):
 
 
 class Sink(io.RawIOBase):
-    """A file that gives what is written to it to somebody."""
+    """A file that passes written data to a function."""
 
     def __init__(self, take: Callable[[Any], object]) -> None:
         self._take = take

@@ -55,7 +55,7 @@ async def _with_asyncio(command: list[str], data: bytes | None) -> tuple[bytes, 
 
 @functools.cache
 def _loop(library: str) -> Callable[[Awaitable[Any]], Any]:
-    """What runs a coroutine in a loop that stays, whose start is a service's once."""
+    """Return a function that runs a coroutine in a loop that stays, since a service starts it only once."""
     import asyncio
 
     if library == "asyncio":
@@ -100,7 +100,7 @@ def why_not(peer: str) -> str:
 
 
 def _entered(mode: Mode, context: Context, through: str) -> Callable[..., tuple[Any, Any]]:
-    """What runs a command, in a process that is made what the mode says."""
+    """Return a function that runs a command, in a process prepared for the mode."""
     through = through or choice(context, "through", *RUNS, *PEERS)
     if through in PEERS:
         return PEERS[through]
@@ -165,7 +165,7 @@ STYLES = ("read_n", "read", "readinto", "lines", "text_lines")
 
 
 def _pieces(stream: Any, style: str, n: int) -> Iterable[Any]:
-    """What is read from ``stream``, piece by piece, up to its end."""
+    """Read ``stream``, piece by piece, up to its end."""
     if style in ("lines", "text_lines"):
         return stream
     if style == "readinto":

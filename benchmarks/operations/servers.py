@@ -78,14 +78,14 @@ class Plain(http.server.BaseHTTPRequestHandler):
 
 @functools.cache
 def _about(size: int) -> bytes:
-    """What glance says of an image."""
+    """Return glance's record of an image."""
     known = digests(random_payload(size))
     about = {"id": str(size), "size": size, "status": "active", "checksum": known.checksum}
     return json.dumps({**about, "os_hash_algo": MULTIHASH, "os_hash_value": known.multihash}).encode()
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    #: As many as come at a time.
+    #: As many as come concurrently.
     request_queue_size = 128
 
 

@@ -30,7 +30,7 @@ CURL = ("curl", "-q", "--silent", "--show-error", "--fail", "--noproxy", "*")
 
 
 class WrongData(Exception):
-    """What arrived is not what was sent."""
+    """The received data differs from the sent data."""
 
 
 class Service:
@@ -177,7 +177,7 @@ class Fetching(Work):
 class Asking(Fetching):
     """Downloads with the headers of a side.
 
-    What a server does after the last byte of one falls into the next. So one more comes first, and is not measured.
+    A server's work after the last byte of one falls into the next, so one more comes first, and is not measured.
     """
 
     def __init__(self, places: Callable[[int], str], headers: Mapping[str, Mapping[str, str]]) -> None:

@@ -10,7 +10,7 @@ from benchmarks.harness.tables import number
 
 
 def of_all(result: Result) -> Plot | None:
-    """What fastio gains and loses in all cases, at one glance."""
+    """An overview of fastio's gains and losses in all cases."""
     figure = plots.result_figure(result)
     if figure is None:
         return None
@@ -39,7 +39,7 @@ def _told(each: gains.Gain) -> str:
 
 
 def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:
-    """What only this suite draws."""
+    """Return the plots of this suite only."""
     for drawing in suite.plots().values():
         figure = drawing.figure(result)
         if figure is not None:

@@ -12,7 +12,7 @@ from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.harness.suites import Suite
 from fastio.tables import Table
 
-#: What the columns of all suites mean.
+#: The meaning of the columns of all suites.
 MEANING = (
     "Figures are medians of the rounds; ± is the median absolute deviation: half of the rounds are no further off.",
     "“x stock” is how many times better a row is than the one it is compared with, in brackets the 95 % interval by "
@@ -87,7 +87,7 @@ def count(number: int, what: str) -> str:
 
 
 def problems(result: Result) -> list[str]:
-    """What is missing or wrong in a result, a line each."""
+    """Return the gaps and errors of a result, a line each."""
     found = []
     for case in result.cases:
         name = case.title or case.name
@@ -151,7 +151,7 @@ def _how(given: Given) -> Iterator[Part]:
     yield Code(shlex.join(result.command))
     yield Notes(tables.summary(result))
     yield from (
-        Folded(f"What {title} said ({case.title or case.name})", [Code(variant.failure["stderr"])])
+        Folded(f"Output of {title} ({case.title or case.name})", [Code(variant.failure["stderr"])])
         for case in result.cases for title, variant in case.variants.items()
         if variant.failure and variant.failure["stderr"].strip()
     )  # fmt: skip
