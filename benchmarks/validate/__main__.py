@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def validated(given: list[str]) -> Outcome:
-    """What a validation with these arguments has found.
+    """Return the findings of a validation with these arguments.
 
     :raises ValidateError: if it cannot be run as asked
     """
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="fastio validate",
         description="Judges a candidate change to an upstream project: its suites and the benchmarks that touch it run "
-        "with the release, the candidate, and the release with fastio, each in an environment of its own.",
+        "with the release, the candidate, and the release with fastio, each in a separate environment.",
     )
     parser.add_argument("project", metavar="PROJECT", help=f"one of {', '.join(projects.PROJECTS)}")
     candidate = parser.add_mutually_exclusive_group()
@@ -65,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--isolation", default=sandbox.AUTO, choices=sandbox.ALLOWED,
-                        help="what the compared code runs in; auto: bubblewrap where it works, else none, and the "
-                        "verdict says so (%(default)s)")  # fmt: skip
+                        help="sandbox of the compared code; auto: bubblewrap where it works, else none, as the "
+                        "verdict then reports (%(default)s)")  # fmt: skip
     parser.add_argument("--cache", type=_place, default=ROOT / "build" / "validate", metavar="DIR",
                         help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")

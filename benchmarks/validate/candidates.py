@@ -1,4 +1,4 @@
-"""What a user gives as a candidate: a diff, a ref of a clone, or the version of a release.
+"""A candidate: a diff, a ref of a clone, or the version of a release.
 
 The release itself can be one, too: all that is said of it is a false alarm.
 """
@@ -31,12 +31,12 @@ class Candidate:
     digest: str
     #: of a diff
     path: Path = Path()
-    #: what a ref changes
+    #: the change of a ref
     change: Change | None = None
 
     @property
     def name(self) -> str:
-        """What it is called in short."""
+        """Its short name."""
         if self.change is not None:
             return self.change.name
         return self.path.name or self.text

@@ -10,7 +10,7 @@ from pathlib import Path
 from .diffs import git, said
 from .errors import ValidateError
 
-#: What a ref without a base builds on: the first of these that there is.
+#: The base of a ref without one: the first of these that exists.
 BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 #: The diff is made for ``git apply``, whatever is set in the user's configuration.
 _DIFF = (
@@ -21,7 +21,7 @@ _DIFF = (
 
 @dataclass(frozen=True)
 class Change:
-    """What a ref changes."""
+    """The change of a ref."""
 
     #: as the user gave them
     clone: str
@@ -42,7 +42,7 @@ class Change:
 
 
 def find(clone: str, ref: str) -> tuple[Change, bytes]:
-    """What ``ref`` changes, and the diff.
+    """Return the change of ``ref``, and the diff.
 
     :param ref: any name of a commit that git knows, since it has parted from the main branch; or a range BASE..REF
         (from BASE) or BASE...REF (from where the two have parted)

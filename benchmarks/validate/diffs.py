@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .errors import ValidateError
 
-#: What a hook of git's has set would decide on the repository.
+#: Variables that a hook of git's sets; they would decide on the repository.
 _VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 

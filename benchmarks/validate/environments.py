@@ -54,11 +54,11 @@ class Environment:
         return next(self.directory.glob("lib/python*/site-packages"))
 
     def versions(self) -> dict[str, str]:
-        """What was installed when it was made: distribution to version."""
+        """The releases installed when it was made: distribution to version."""
         return json.loads((self.directory / _MARKER).read_text())
 
     def version(self, name: str) -> str:
-        """That of one distribution, whichever way its name is written."""
+        """The version of one distribution, in any spelling of its name."""
         versions = {canonicalize_name(each): version for each, version in self.versions().items()}
         return versions[canonicalize_name(name)]
 

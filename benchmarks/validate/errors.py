@@ -1,5 +1,5 @@
-"""What a user of ``fastio validate`` can do something about."""
+"""Errors that a user of ``fastio validate`` can mend."""
 
 
 class ValidateError(Exception):
-    """The validation cannot be made as it was asked for; the message says why and what is allowed."""
+    """The validation cannot be made; the message gives the reason and the allowed values."""

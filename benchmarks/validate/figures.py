@@ -1,4 +1,4 @@
-"""What fastio's own candidates gain, for the documentation: ``python -m benchmarks.validate.figures [NAME …]``.
+"""The gains of fastio's own candidates, for the documentation: ``python -m benchmarks.validate.figures [NAME …]``.
 
 Each of those named (``all``: every one) is measured beside stock and fastio, and its summary is kept in
 ``doc/source/results/candidates.json``. Then, or without a name at once, the tables of all that are kept are printed.

@@ -1,7 +1,7 @@
 """The verdict as JUnit XML, for a CI system: a test of upstream's or a benchmark is a test case of a variant.
 
 A case fails or has an error exactly if it is a reason for which the validation fails. A test that does not pass in
-stock either, or is flaky, counts as skipped, with a message that says so.
+stock either, or is flaky, counts as skipped, with a message.
 """
 
 import re
@@ -19,7 +19,7 @@ from .suites import WORDS, Compared
 #: Outcomes that JUnit calls an error and not a failure: the test has not come to its end.
 _ERRORS = ("error", "hang", "crash")
 _PASSING = [outcome for outcome, severity in SEVERITY.items() if severity == 0]
-#: What XML 1.0 cannot hold, however it is written.
+#: Characters that XML 1.0 cannot hold, in any spelling.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

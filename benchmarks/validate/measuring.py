@@ -88,17 +88,17 @@ class _Said(threading.Thread):
 
 
 def _cases(line: bytes, file: Path) -> list[CaseResult]:
-    """What a line says."""
+    """Return the content of a line."""
     try:
         file.write_text(str(json.loads(line)), encoding="utf-8")
         return [case for case in results.read(file).cases if case.complete]
     except (ValueError, results.ResultError) as error:
-        raise ValidateError(f"what the benchmarks print is no result: {error}") from None
+        raise ValidateError(f"the output of the benchmarks is no result: {error}") from None
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run what the JSON names."""
-    # What else is printed is no result.
+    # Other output is no result.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job: dict[str, Any] = json.loads(arguments[0])

@@ -17,7 +17,7 @@ from .suites import WORDS, Compared
 
 @dataclass
 class Outcome:
-    """What was found."""
+    """The findings of a validation."""
 
     project: Project
     candidate: Candidate | None

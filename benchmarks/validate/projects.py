@@ -21,9 +21,9 @@ from .errors import ValidateError
 
 #: Bytes of an image that a service is given, unless the benchmark's own is smaller.
 SIZE = 256 * MIB
-#: What upstream's suites import beside the projects' own requirements.
+#: Requirements of upstream's suites beside the projects' own.
 _TESTS = ("ddt", "fixtures", "oslotest", "pytest", "requests-mock", "testscenarios", "testtools")
-#: What every workload of the benchmarks imports, and what fastio requires.
+#: Requirements of every workload of the benchmarks, and of fastio.
 _WORKLOADS = ("eventlet", "oslo.concurrency", "psutil", "wrapt")
 
 
@@ -41,11 +41,11 @@ class Project:
     modes: tuple[str, ...]
     #: suites of benchmarks that touch it
     benchmarks: tuple[str, ...]
-    #: those of their cases that are run by default, as SUITE/CASE
+    #: their cases that are run by default, as SUITE/CASE
     cases: tuple[str, ...]
     #: directory of its sdist that holds tests which are not installed; empty if they are part of the package
     tests: str = ""
-    #: what else of its sdist these tests need
+    #: further parts of its sdist that these tests need
     beside_tests: tuple[str, ...] = ()
     #: directory of its sdist that holds the package, if it is not at the top
     root: str = ""

@@ -25,7 +25,7 @@ def html(outcome: Outcome, plots: Sequence[Plot]) -> str:
     shown: list[Part] = [Folded("Every run", plots)] if plots else []
     sections = [
         *map(_section, tables.found(outcome)),
-        Section("What the tests say", _folded(tables.tracebacks(outcome))),
+        Section("Messages of the tests", _folded(tables.tracebacks(outcome))),
         Section("The benchmarks' figures", shown + _cases(outcome)),
         Section("How this was made", [
             *_made(outcome),
@@ -79,7 +79,7 @@ def _cases(outcome: Outcome) -> list[Part]:
 def _packages(outcome: Outcome) -> Iterator[tuple[str, str]]:
     for variant in outcome.variants:
         versions = variant.environment.versions().items()
-        yield f"What is installed: {variant.name}", "\n".join(f"{name}=={version}" for name, version in versions)
+        yield f"Installed releases: {variant.name}", "\n".join(f"{name}=={version}" for name, version in versions)
 
 
 def _candidate(outcome: Outcome) -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
-"""What the code of a candidate can reach: a sandbox of bubblewrap's, or all that the user of the validation can reach.
+"""The reach of a candidate's code: a sandbox of bubblewrap's, or all that the user of the validation can reach.
 
 A process in the sandbox sees the system's programs and libraries, this checkout's code, the interpreters and its own
 environment, all read-only, and an own ``/tmp`` and ``/dev/shm``. It can write only to these and to a directory of its
 run. Links lead to nothing else. Processes, IPC, host name and network are its own, too; of the network there is only
-loopback. The kernel's keyrings are out of reach. Where root validates, it runs as a user that nobody else is; elsewhere
+loopback. The kernel's keyrings are out of reach. Where root validates, it runs as an otherwise unused user; elsewhere
 in a user namespace.
 
 In it are the suites, the benchmarks with their servers, and the look at what is imported: all variants alike. Outside
@@ -43,7 +43,7 @@ TEMPORARY = 2 << 30
 
 #: Of the system; a link stays one.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-#: Of ``/etc``: what programs need, and nothing that somebody has configured for this machine.
+#: Of ``/etc``: files that programs need, and no configuration of this machine.
 _ETC = (
     "alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "host.conf", "ld.so.cache",
     "ld.so.conf", "ld.so.conf.d", "localtime", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols",
@@ -53,9 +53,9 @@ _ETC = (
 _CODE = ("benchmarks", "fastio", "doc/source/examples")
 #: Of the installation of a Python, or of a virtual environment.
 _INSTALLATION = ("bin", "lib", "lib64", "pyvenv.cfg")
-#: What a process inherits of the environment, beside what it is given for itself. Anything else may be a secret.
+#: Variables that a process inherits, beside those that are set for it. Anything else may be a secret.
 _KEPT = frozenset({"EVENTLET_TESTS", "LANG", "LANGUAGE", "PATH", "TERM", "TEST_EVENTLET", "TZ"})
-#: What steers Python has been left out before, or is given on purpose.
+#: Variables that steer Python have been left out before, or are given on purpose.
 _KEPT_PREFIXES = ("FASTIO_", "LC_", "PYTHON")
 #: Machine -> AUDIT_ARCH of seccomp(2), and the numbers of add_key, request_key and keyctl.
 _KEYRING_CALLS = {"x86_64": (0xC000003E, 248, 249, 250), "aarch64": (0xC00000B7, 217, 218, 219)}
@@ -77,12 +77,12 @@ class Isolation:
         return SandboxLauncher(self.sandbox, *variants) if self.sandbox else Launcher()
 
     def line(self, candidate: bool, installed: bool) -> str:
-        """What a reader of the verdict has to know, in one line.
+        """Describe the isolation for a reader of the verdict, in one line.
 
         :param candidate: whether there is one, beside stock and fastio
         :param installed: whether the installer was given it
         """
-        whose = "the candidate's code" if candidate else "what is compared"
+        whose = "the candidate's code" if candidate else "the compared code"
         user = f"this user ({user_name()}) with this network"
         if self.sandbox is None:
             return f"isolation: none, so {whose} ran as {user}: {self.reason}"
@@ -113,12 +113,12 @@ def choose(asked: str, python: Python) -> Isolation:
             return Isolation(reason=str(refused))
         raise ValidateError(
             f"--isolation {asked}: {refused}; allowed are {', '.join(ALLOWED)}: auto does without it where it has to, "
-            "and the verdict says so"
+            "as the verdict then reports"
         ) from None
 
 
 def user_name() -> str:
-    """Who runs the validation."""
+    """The name of the user who runs the validation."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -172,14 +172,14 @@ class Bubblewrap:
         user = ["--unshare-user", "--uid", str(UID), "--gid", str(UID)]
         become: list[str] = []
         if os.getuid() == 0:
-            # What it takes to become another user is lost with that.
+            # The privilege to become another user is lost with that.
             user = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
             become = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", "--"]
         seen = [*self._code, *readable]
         files = {
             "hosts": f"127.0.0.1 localhost {HOST}\n::1 localhost\n",
             "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
-            # Nobody answers there, at once.
+            # Connections there fail at once.
             "resolv.conf": "nameserver 127.0.0.1\n",
             "passwd": f"root:x:0:0::/:/bin/false\n{USER}:x:{UID}:{UID}::/tmp:/bin/sh\n",
             "group": f"root:x:0:\n{USER}:x:{UID}:\n",
@@ -199,7 +199,7 @@ class Bubblewrap:
 
 
 class SandboxLauncher(Launcher):
-    """Starts each process in a sandbox of its own, which has the environments of some variants."""
+    """Starts each process in a separate sandbox, which has the environments of some variants."""
 
     def __init__(self, sandboxes: Bubblewrap, *variants: Variant) -> None:
         self._sandboxes = sandboxes
@@ -221,7 +221,7 @@ class SandboxLauncher(Launcher):
 
 
 def environment(env: dict[str, str]) -> dict[str, str]:
-    """What a process in a sandbox is given of an environment: what steers it, and what is not this process's own."""
+    """Return an environment's variables for a sandboxed process: those that steer it, or are not this process's."""
     kept = {
         name: value for name, value in env.items()
         if name in _KEPT or name.startswith(_KEPT_PREFIXES) or os.environ.get(name) != value
@@ -244,7 +244,7 @@ def _prefix(executable: Path) -> Path:
 
 
 def _parts(prefix: Path) -> list[Path]:
-    """What processes need of a Python's installation, beside what the system has.
+    """Return the files of a Python's installation that processes need, beside the system's.
 
     :raises ValidateError: if it is in a home directory itself
     """

@@ -27,7 +27,7 @@ MOST_CONFIRMED = 6
 _CONFORMANCE = Path(__file__).with_name("conformance")
 _PROCESSES = ("conformance_processes", "conformance_execute")
 
-#: What upstream's suites miss, see the modules in ``conformance/``.
+#: Gaps of upstream's suites, see the modules in ``conformance/``.
 CONFORMANCE = {
     suite.name: suite
     for suite in (
@@ -86,7 +86,7 @@ class Compared:
     def verdict(self, difference: Difference) -> str:
         """How a difference is called, one of :data:`WORDS`."""
         if self.variant == CANDIDATE and difference.patched.outcome == "missing":
-            # A candidate brings tests of its own. One that cannot be loaded is an error; one less is up to a reviewer.
+            # A candidate brings its own tests. One that cannot be loaded is an error; one less is up to a reviewer.
             return WORDS["changed"]
         return WORDS[difference.verdict]
 
@@ -127,7 +127,7 @@ _IN_SDIST = ("eventlet", "swiftclient", "urllib3")
 
 
 def suite_for(name: str, variant: Variant) -> Suite:
-    """A suite as it is run in a variant's environment."""
+    """A suite for a variant's environment."""
     found = known(name)
     project = "conformance" if name in CONFORMANCE else name.partition("-")[0]
     package = _PACKAGED.get(project)
@@ -176,11 +176,11 @@ def check_used(project: Project, candidate: Candidate, variant: Variant, side: S
     if candidate.kind != "diff":
         return
     for name in project.suites:
-        # One that cannot be run says so later.
+        # One that cannot be run is reported later.
         with contextlib.suppress(SuiteError, Unavailable):
             if changed.intersection(side.run(name, only=()).files):
                 return
     raise ValidateError(
         f"{candidate.text} changes nothing that is used: no suite for {project.name} imports "
-        f"{', '.join(variant.changed) or 'what it changes'}"
+        f"{', '.join(variant.changed) or 'the changed code'}"
     )

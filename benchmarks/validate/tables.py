@@ -1,4 +1,4 @@
-"""What a validation has found, as tables for people."""
+"""The findings of a validation, as human-readable tables."""
 
 import re
 from collections import Counter
@@ -40,10 +40,10 @@ def found(outcome: Outcome) -> list[Table]:
 
 
 def variants(outcome: Outcome) -> Table:
-    """What was compared."""
+    """Return the compared variants."""
     head = ["variant", outcome.project.name, "files that are not stock's"]
     rows = [[each.name, each.version, _files(each.changed)] for each in outcome.variants]
-    return Table("What was compared", head, rows)
+    return Table("Compared variants", head, rows)
 
 
 def _files(names: list[str]) -> str:
@@ -74,7 +74,7 @@ def _judged(compared: Compared) -> list[str]:
 
 
 def _no_worse(run: Run | None) -> str:
-    # In stock too, or not when run alone; such a test has told nothing, and must not look like one that passes.
+    # In stock too, or not when run alone; such a test proves nothing, and must not look like one that passes.
     hangs = run.counts().get("hang", 0) if run else 0
     return f"no worse, but {hangs} hang" if hangs else "no worse"
 
@@ -143,7 +143,7 @@ def _pair(row: Row, heading: str) -> str:
 
 
 def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """What each test that newly fails says: a heading and the text."""
+    """Return the message of each test that newly fails: a heading and the text."""
     for compared in outcome.suites:
         for found in compared.found(WORDS["worse"]):
             place = f"{compared.variant}, {compared.name}"

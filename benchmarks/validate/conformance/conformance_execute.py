@@ -1,4 +1,4 @@
-"""What callers of ``processutils.execute()`` rely on; its own tests have small outputs and miss lost data."""
+"""Guarantees of ``processutils.execute()``; its own tests have small outputs and miss lost data."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ class Execute(Case):
 
     def test_a_broken_pipe_is_the_signal_that_programs_expect(self):
         found = processutils.execute("sh", "-c", "yes | head -n 1; echo done", check_exit_code=False)
-        # Who ignores the signal says so in words.
+        # A child that ignores the signal prints that first.
         self.assertEqual(found, ("y\ndone\n", ""))
 
     def test_environment_and_directory(self):

@@ -1,4 +1,5 @@
-"""What clients of image data rely on in glance-api: every byte, ranges, checksums, and nothing left by those who leave.
+"""Guarantees of glance-api to clients of image data: every byte, ranges, checksums, and nothing left by those who
+leave.
 
 It is a real server of this environment, with a filesystem store: this project's own test backend.
 """
@@ -27,7 +28,7 @@ from benchmarks.backends.glance_api import Api, sha512  # noqa: E402
 
 #: Around the chunks of the driver, of glance and of the servers.
 SIZES = (1, 65535, 65536, 65537, (4 << 20) - 1, (8 << 20) + 1)
-#: Transfers at a time.
+#: Concurrent transfers.
 CLIENTS = 5
 #: Seconds for an answer.
 PATIENCE = 10
@@ -98,7 +99,7 @@ class Case(conformance_processes.Case):
 
 
 class EveryByte(Case):
-    def test_what_is_uploaded_is_downloaded(self):
+    def test_an_uploaded_image_is_downloaded(self):
         for size in SIZES:
             data = data_of(size)
             self.assertImage(self.upload(data), data)
@@ -119,7 +120,7 @@ class EveryByte(Case):
             self.assertEqual(answer.headers["Content-Range"], f"bytes {first}-{last}/{len(data)}")
             self.assertSame(answer.body, data[first : last + 1], f"bytes {first} to {last}")
 
-    def test_many_at_a_time(self):
+    def test_many_concurrent_transfers(self):
         several = [data_of((2 << 20) + number) for number in range(CLIENTS)]
         with ThreadPoolExecutor(CLIENTS) as pool:
             images = list(pool.map(self.upload, several))

@@ -22,7 +22,8 @@ def position(pid):
 
 
 class OthersRun(unittest.TestCase):
-    #: Turns that others get at least. Whoever starves them gives them one or two: before it starts and after its end.
+    #: Turns that others get at least. A call that starves them gives them one or two: before it starts and after its
+    #: end.
     TURNS = 8
 
     def turns_during(self, call):
@@ -73,7 +74,7 @@ class OthersRun(unittest.TestCase):
 
     def test_while_much_data_comes(self):
         """A read of 64 MiB in one go hides the child between its start and its end."""
-        # What it reads before its first write; its libraries, which it opens before, are read in smaller pieces.
+        # Its reads before its first write; its libraries, which it opens before, are read in smaller pieces.
         first, size = 64 << 10, 64 << 20
         children: list[Any] = []
         seen: set[Any] = set()
@@ -94,7 +95,7 @@ class OthersRun(unittest.TestCase):
                 children.clear()
             other.kill()
         self.assertEqual(found, size)
-        # Not turns: on a busy machine everybody has many of them at one position.
+        # Not turns: on a busy machine every greenlet has many of them at one position.
         self.assertGreaterEqual(len(seen), self.TURNS, "positions of the child at which others had a turn")
 
 

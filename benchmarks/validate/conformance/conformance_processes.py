@@ -1,4 +1,4 @@
-"""What callers of ``subprocess`` rely on and upstream's suites miss: every byte, the time-outs, the descriptors.
+"""Guarantees of ``subprocess`` that upstream's suites do not test: every byte, the time-outs, the descriptors.
 
 Runs natively and monkey patched, in any variant. An exception is known by the name of its class: under eventlet stock's
 are not those of ``subprocess``.
@@ -20,7 +20,7 @@ from typing import Any
 
 #: Around what pipes, buffers and reads hold.
 SIZES = (0, 1, 511, 4096, 8191, 65535, 65536, 65537, 131072, 1 << 20, (8 << 20) + 1)
-#: The same for input. Stock's green Popen writes 512 bytes of it at a time.
+#: Bytes of input. Stock's green Popen writes 512 bytes of it at a time.
 INPUT_SIZES = SIZES[:-1]
 PIPE = subprocess.PIPE
 #: Says a line on stdout and on stderr, and the next one a little later.
@@ -33,7 +33,7 @@ def data_of(size):
 
 
 def describe(data):
-    """What a message can say about bytes."""
+    """Describe bytes in a message."""
     return f"{len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:16]}"
 
 
@@ -173,7 +173,7 @@ class TimeOuts(Case):
     def test_wait(self):
         self.assertTimesOut(["sleep", "60"], "wait")
 
-    def test_what_came_before_the_time_out_is_not_lost(self):
+    def test_output_before_the_time_out_is_not_lost(self):
         with subprocess.Popen(["sh", "-c", "echo before; sleep 2; echo after"], stdout=PIPE, stderr=PIPE) as child:
             self.assertIsNotNone(time_out(child.communicate, timeout=0.5), "communicate() returned")
             self.assertEqual(child.communicate()[0], b"before\nafter\n")

@@ -1,4 +1,4 @@
-"""What glance relies on in glance_store's drivers: every byte, sizes, checksums, errors, and no descriptor left.
+"""Guarantees of glance_store's drivers to glance: every byte, sizes, checksums, errors, and no descriptor left.
 
 The directories and servers are this project's own test backends. A driver whose server cannot be started is skipped.
 """
@@ -93,7 +93,7 @@ def kill(server):
 
 @contextlib.contextmanager
 def refusing(number: int) -> Iterator[Callable[[], bool]]:
-    """Have the server do nothing for one of the requests, and answer 503; tells whether there was such a request."""
+    """Have the server do nothing for one of the requests, and answer 503; returns whether there was such a request."""
     sent = itertools.count()
     putrequest, begin = http.client.HTTPConnection.putrequest, http.client.HTTPResponse.begin
 
@@ -157,7 +157,7 @@ class StoreCase(Case):
     def each_refused(self, call):
         """Make a call with each of its requests refused in turn, and then with none; yields what those return that do.
 
-        Who makes a call checks that what it returns is right; one that fails is right, too.
+        The caller checks the result of a call; one that fails is right, too.
         """
         for number in itertools.count():
             with refusing(number) as refused:
@@ -171,7 +171,7 @@ class StoreCase(Case):
                 return
 
 
-# What cases share is no case itself.
+# The base of the cases is no case itself.
 if TYPE_CHECKING:
     _Shared = StoreCase
 else:
@@ -179,7 +179,7 @@ else:
 
 
 class Got(_Shared):
-    """What each driver does for glance."""
+    """The duties of each driver to glance."""
 
     def put(self, data):
         return self.store.place(data)
@@ -238,7 +238,7 @@ class Got(_Shared):
 
 
 class Added(Got):
-    """The same of one that takes images."""
+    """The duties of one that takes images."""
 
     def put(self, data):
         added = self.store.add(data)
@@ -317,7 +317,7 @@ class Files(Added, StoreCase):
         self.assertEqual(self.assertFails(self.store.add, data_of(6 << 20)), "StorageFull")
         self.assertEqual(set(self.directory.iterdir()), self.before)
 
-    def test_an_image_that_is_there_stays_as_it_is(self):
+    def test_an_existing_image_stays_unchanged(self):
         url = self.store.add(b"first", image_id="the-same").url
         self.assertEqual(self.assertFails(self.store.add, b"second", image_id="the-same"), "Duplicate")
         self.assertSame(self.store.read(url), b"first", "the image")
@@ -356,7 +356,7 @@ for name, row in ROWS.items():
 
 
 class Drivers(Case):
-    """What needs no server; a driver that cannot be imported fails in all variants alike."""
+    """Tests without a server; a driver that cannot be imported fails in all variants alike."""
 
     def test_each_segment_in_swift_has_the_size_that_is_announced(self):
         from glance_store._drivers.swift import store as swift

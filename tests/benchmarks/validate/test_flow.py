@@ -266,7 +266,7 @@ def test_the_release_itself(validate, tmp_path, capsys, installer):
     ("after", "said"),
     [
         (changed("NEWS", "1.0", "2.0"), "changes nothing of madeup 1.0 that is used"),
-        (changed("checks/counting_test.py", " 6,", " 7,"), "no suite for madeup imports what it changes"),
+        (changed("checks/counting_test.py", " 6,", " 7,"), "no suite for madeup imports the changed code"),
         (changed("madeup/unused.py", "True", "False"), "changes nothing that is used"),
     ],
 )

@@ -29,7 +29,7 @@ BROKEN = (
         "forgets what came before a time-out",
         SUBPROCESS, "            if not self._communication_started:\n                self._fileobj2output = {}\n",
         "            if True:\n                self._fileobj2output = {}\n",
-        suite="conformance-native", tests=("TimeOuts.test_what_came_before_the_time_out_is_not_lost",),
+        suite="conformance-native", tests=("TimeOuts.test_output_before_the_time_out_is_not_lost",),
     ),
     Broken(
         "decodes each piece of text by itself",

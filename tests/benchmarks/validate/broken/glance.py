@@ -9,7 +9,7 @@ DOWNLOAD = "glance/glance-33-download"
 DROPS_THE_LAST_BYTE = Broken(
     "drops the last byte of a download",
     DATA, "= str(chunk_size)\n", "= str(chunk_size - 1)\n",
-    suite=SERVER, tests=("EveryByte.test_what_is_uploaded_is_downloaded",),
+    suite=SERVER, tests=("EveryByte.test_an_uploaded_image_is_downloaded",),
 )  # fmt: skip
 DOES_NOT_START = Broken(
     "does not start",

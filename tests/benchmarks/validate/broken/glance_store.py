@@ -53,7 +53,7 @@ BROKEN = (
     Broken(
         "overwrites an image that is there",
         FILES, "        if os.path.exists(filepath):\n            raise exceptions.Duplicate(image=filepath)\n", "",
-        suite=NATIVE, tests=("Files.test_an_image_that_is_there_stays_as_it_is",),
+        suite=NATIVE, tests=("Files.test_an_existing_image_stays_unchanged",),
     ),
     Broken(
         "says nothing if there is no image to delete",
