@@ -1,4 +1,4 @@
-"""What the benchmarks and the tests move data to and from: real servers, and stand-ins for those that cannot be had."""
+"""Backends of the benchmarks and the tests: real servers, and stand-ins for those that cannot be had."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKENDS = {
     "vmware": "benchmarks.backends.vmware:Vmware",
 }
 
-#: The same for services that have such a backend themselves.
+#: Backends of services that have such a backend themselves.
 SERVICES = {
     "glance-32": "benchmarks.backends.glance:Glance32",
     "glance-33": "benchmarks.backends.glance:Glance33",

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("backend", choices=[*BACKENDS, *SERVICES])
     up.add_argument(
         "--directory", metavar="DIR",
-        help="where it makes a directory of its own, removed at the end; by default that of temporary files",
+        help="parent of the backend's directory, which is removed at the end; default: that of temporary files",
     )  # fmt: skip
     up.add_argument(
         "-p", "--parameter", metavar="NAME=VALUE", action="append", default=[],

@@ -1,4 +1,4 @@
-"""What all backends share: a directory, ports, processes, and their end.
+"""Base of all backends: a directory, ports, processes, and their end.
 
 A backend is one module with one subclass of :class:`Backend`. It is used as a context manager::
 
@@ -6,7 +6,7 @@ A backend is one module with one subclass of :class:`Backend`. It is used as a c
         backend.access()      # how to reach it, plain JSON: see benchmarks.backends.stores.opened()
         backend.pids()        # of its server processes
 
-Everything listens on 127.0.0.1, on ports that were free, and lives in a directory of its own. Both are gone after
+Everything listens on 127.0.0.1, on ports that were free, and lives in a separate directory. Both are gone after
 :meth:`Backend.stop`, or when the process that started it dies, even of SIGKILL (:mod:`benchmarks.backends.keeper`).
 """
 
@@ -35,7 +35,7 @@ from benchmarks.backends.keeper import descendants
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOST = "127.0.0.1"
 
-#: What installs the Python packages that backends need, in the checkout.
+#: The command that installs the Python packages of the backends, in the checkout.
 EXTRA = "pip install -e '.[stores]'"
 #: The parameter ``fastio`` of servers that may run it, and ``trace``.
 ON_OFF = ("on", "off")
@@ -46,14 +46,14 @@ class BackendError(RuntimeError):
 
 
 class Unavailable(BackendError):
-    """What the backend needs is not installed; the message says how to install it."""
+    """A dependency of the backend is not installed; the message says how to install it."""
 
 
 def reserved_port() -> socket.socket:
     """A socket that is bound to a free port on 127.0.0.1, and stays so until it is closed.
 
-    The kernel gives such a port to nobody who asks for any free one, and a server that sets SO_REUSEADDR, as all do,
-    can still listen on it.
+    The kernel gives such a port to no process that asks for any free one, and a server that sets SO_REUSEADDR, as all
+    do, can still listen on it.
     """
     reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +64,7 @@ def reserved_port() -> socket.socket:
 class Backend:
     """A server, or several that belong together, on loopback.
 
-    :param directory: where the backend makes a directory of its own, which it removes at the end; the system's
+    :param directory: parent of the backend's directory, which is removed at the end; the system's
         temporary directory by default. ``/dev/shm`` takes the disk out of a measurement.
     :param parameters: those that :attr:`parameters` names; raises :class:`BackendError` for any other
     """
@@ -103,10 +103,10 @@ class Backend:
         self._servers: dict[str, int] = {}
         self._ports: list[socket.socket] = []
 
-    # What a backend's module says.
+    # Set by a backend's module.
 
     def why_not(self) -> str:
-        """What it lacks here, with its parameters, and the line that installs it; empty if it can be started."""
+        """Return its missing dependencies with these parameters, and their installation; empty if it can be started."""
         missing = [name for name in self.modules if importlib.util.find_spec(name) is None]
         missing += [name for name in self.programs if find_program(name) is None]
         return f"{self.name}: {', '.join(missing)} not installed; install with: {self.install}" if missing else ""
@@ -128,7 +128,7 @@ class Backend:
         return {}
 
     def details(self) -> dict[str, Any]:
-        """What a client other than glance_store needs, JSON."""
+        """Return the access of a client other than glance_store, JSON."""
         return {}
 
     @classmethod
@@ -141,7 +141,7 @@ class Backend:
     def after_stores(cls, access: Mapping[str, Any], identifier: str) -> None:
         """In a client's process, when glance_store knows the store ``identifier``."""
 
-    # What its users call.
+    # For its users.
 
     def start(self) -> Backend:
         """Start it and wait until it answers; raises :class:`Unavailable`, or :class:`BackendError` with its logs."""
@@ -214,10 +214,10 @@ class Backend:
         if ended:
             raise BackendError(f"{ended} of {self.name} has ended{self._log_tails()}")
 
-    # What a backend's module uses.
+    # For a backend's module.
 
     def port(self) -> int:
-        """A free port on 127.0.0.1, which nobody else is given while this backend runs."""
+        """Return a free port on 127.0.0.1, reserved while this backend runs."""
         reserved = reserved_port()
         self._ports.append(reserved)
         return reserved.getsockname()[1]
@@ -349,7 +349,7 @@ def _kept(directory: Path) -> Path:
 
 
 def server_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What servers inherit: nothing that would patch, trace or warn in a server written in Python, and no proxies."""
+    """Return the environment of servers: nothing that patches, traces or warns in one written in Python, no proxies."""
     dropped = ("FASTIO", "PYTHON", "COV_", "EVENTLET_")
     kept = {
         name: value

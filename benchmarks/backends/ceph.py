@@ -103,7 +103,7 @@ class Ceph(Backend):
 
     @property
     def conf(self) -> Path:
-        """What clients need."""
+        """Return the access of clients."""
         return self.directory / "ceph.conf"
 
     def options(self) -> dict[str, Any]:

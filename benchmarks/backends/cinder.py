@@ -56,7 +56,7 @@ class Cinder(Backend):
 
     def options(self) -> dict[str, Any]:
         return {
-            # With an account of its own the driver asks for no user's catalog; the fake client uses none of it.
+            # With a separate account the driver asks for no user's catalog; the fake client uses none of it.
             "cinder_store_auth_address": "http://127.0.0.1/v3",
             "cinder_store_user_name": "benchmark",
             "cinder_store_password": "benchmark",
@@ -87,7 +87,7 @@ class Cinder(Backend):
 
 
 def _fakes(directory: Path, access: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
-    """What is replaced: whose attribute, its name, and by what."""
+    """Yield the replacements: an object, the name of its attribute, and the new value."""
     from glance_store._drivers import cinder
 
     client = Client(directory)
@@ -108,7 +108,7 @@ def _fakes(directory: Path, access: Mapping[str, Any]) -> Iterator[tuple[Any, st
 
 
 class Connector:
-    """What the driver uses of os-brick, for one volume."""
+    """The part of os-brick that the driver uses, for one volume."""
 
     def __init__(self, directory: Path, access: Mapping[str, Any], volume: str) -> None:
         self._file = directory / f"{volume}.img"
@@ -130,7 +130,7 @@ class Connector:
 
 
 class Client:
-    """What the driver uses of cinderclient: ``volumes`` and ``attachments``."""
+    """The part of cinderclient that the driver uses: ``volumes`` and ``attachments``."""
 
     def __init__(self, directory: Path) -> None:
         self.volumes = _Volumes(directory)

@@ -71,7 +71,7 @@ class Exit(Exception):
 # --- settings
 
 
-# What is allowed, the default first; of what may never happen this is -1.
+# Allowed values, the default first; -1 for an event that may never happen.
 WORDS = {
     "DOG_DAEMON": ("up", "down", "stopped", "unformatted"),
     "DOG_CUT": ("nowhere", "create", "created", "inode", "discarded", "deleted"),
@@ -187,7 +187,7 @@ class Daemon:
         self.objects = 0
 
     def connect(self) -> bool:
-        """Whether there is a daemon; when there is none, says so twice, like the real one."""
+        """Whether there is a daemon; when there is none, prints that twice, like the real one."""
         if self.settings.daemon == "down" or self.port != PORT:
             for _ in range(2):
                 say(f"failed to connect to {self.address}:{self.port}: Connection refused")
@@ -213,7 +213,7 @@ class Daemon:
         raise Exit(FAILURE, f"Failed to open VDI {os.fsdecode(name)} (snapshot id: 0 snapshot tag: ): {reason}")
 
     def read_inode(self, image: Image) -> list[str]:
-        """What is said when the connection breaks before the image's inode has come; nothing if it comes."""
+        """Print the message of a connection that breaks before the image's inode has come; nothing if it comes."""
         if self.settings.cut != "inode":
             return []
         return ["failed to read a response", f"Failed to read object {image.inode_id:016x}"]
@@ -226,7 +226,7 @@ class Daemon:
         return image
 
     def load_inode(self) -> None:
-        """What every read and write begins with: 12 MiB of inode, whatever the image's size."""
+        """Read the inode, as every read and write does first: 12 MiB, whatever the image's size."""
         sleep_until(self.started + self.settings.start)
 
     def fetch(self, image: Image, index: int, piece: memoryview, offset: int) -> None:
@@ -244,7 +244,7 @@ class Daemon:
         self._fault()
         orphan = os.path.join(self.settings.state, f"{image.object_id(index):016x}{ORPHAN}")
         if new:
-            # Whoever is killed meanwhile leaves an object that no image has.
+            # A command killed meanwhile leaves an object that no image has.
             os.close(os.open(orphan, os.O_WRONLY | os.O_CREAT, 0o666))
         os.pwrite(image.fd, piece, offset)
         sleep_until(done)
@@ -260,7 +260,7 @@ class Daemon:
 
 
 def broken_socket(oid: int, length: int) -> None:
-    """What becomes of ``write`` once the connection is closed: SIGPIPE, which a parent may have had ignored."""
+    """End ``write`` once the connection is closed: SIGPIPE, which a parent may have had ignored."""
     _signal.raise_signal(_signal.SIGPIPE)
     raise Exit(
         FAILURE,
@@ -507,7 +507,7 @@ def main(ignored: str, spent: str, words: list[str]) -> int:
     Python itself ignores SIGPIPE, so that it cannot be asked any more. *spent* is the processor time, in nanoseconds,
     that the process had used when its launcher began; before that it was the parent's child, and no concern of ours.
     """
-    # All of the start is computing, so that the processor time since then tells how long ago it was.
+    # All of the start is computing, so that the processor time since then shows how long ago it was.
     started = time.monotonic() - (time.process_time() - int(spent) / 1e9) - LAUNCHER_START
     for number in (_signal.SIGINT, _signal.SIGPIPE):
         if not int(ignored, 16) >> (number - 1) & 1:

@@ -1,6 +1,6 @@
 """Real glance-api servers: release 32, the last with the eventlet server, and release 33 under uWSGI with threads.
 
-Each runs from an environment of its own (:mod:`benchmarks.backends.glance_environments`). There is no keystone: the
+Each runs from a separate environment (:mod:`benchmarks.backends.glance_environments`). There is no keystone: the
 paste pipeline is the one without authentication, in which glance copies all its policies for each request (3 ms of
 CPU); or, with the flavor ``identity``, that of keystone with :mod:`confirmed_identity` in the place of its middleware.
 The database is sqlite, and the images are in one filesystem store, whose chunk size is glance's default unless the
@@ -80,7 +80,7 @@ paste.composite_factory = glance.api:root_app_factory
 paste.filter_factory = confirmed_identity:factory
 """
 
-#: Prints what tells the databases of two glances apart: two may have the same version, and other migrations.
+#: Prints the identity of a glance's database: two may have the same version, and other migrations.
 _SCHEMA = """\
 import glance, hashlib, importlib.metadata, pathlib
 digest = hashlib.sha256()
@@ -252,7 +252,7 @@ class Service(Backend):
         return found
 
     def command(self) -> list[str]:
-        """What starts the server."""
+        """Return the command that starts the server."""
         raise NotImplementedError
 
     def variables(self) -> dict[str, str]:
@@ -277,7 +277,7 @@ class Service(Backend):
         return TRACE_BY_REQUEST if self.chosen["trace"] == BY_REQUEST else ""
 
     def configuration(self) -> Configuration:
-        """What glance-api.conf has, besides what is given to this one."""
+        """Return the options of glance-api.conf, besides those given to this one."""
         chunk = {"filesystem_store_chunk_size": self.chosen["chunk_size"]} if self.chosen["chunk_size"] else {}
         places = {
             name: {"filesystem_store_datadir": self.directory / name} for name in ("staging", "tasks", *self.stores)
@@ -367,13 +367,13 @@ class Glance32(Service):
 
 
 class Glance33(Service):
-    """Release 33, which has no server of its own, under uWSGI: processes with native threads.
+    """Release 33, which has no own server, under uWSGI: processes with native threads.
 
     The configuration is the documentation's (:data:`UWSGI`), which is the one that glance's own shows, but for the
-    number of processes and threads. ``threads`` are those of each process. A thread has one request, so fewer than the
-    transfers that a case makes at a time, and some for other requests, would measure a queue. ``listen`` is how many
-    connections may wait for one, as far as the system lets them. ``post_buffering``: from so many bytes on, uWSGI has
-    the whole body of a request in a file before it calls glance; 0: never. ``deployment``: of :data:`DEPLOYMENTS`.
+    number of processes and threads. ``threads`` are those of each process. A thread has one request, so fewer than a
+    case's concurrent transfers, and some for other requests, would measure a queue. ``listen`` is how many connections
+    may wait for one, as far as the system lets them. ``post_buffering``: from so many bytes on, uWSGI has the whole
+    body of a request in a file before it calls glance; 0: never. ``deployment``: of :data:`DEPLOYMENTS`.
     """
 
     name = "glance-33"
@@ -416,7 +416,7 @@ class Glance33(Service):
 
 #: by the names of their backends
 RELEASES: dict[str, type[Service]] = {each.name: each for each in (Glance32, Glance33)}
-#: what a test runs both with and without -> the parameter ``fastio``
+#: variant of a test -> the parameter ``fastio``
 KINDS = {"stock": "off", "patched": "on"}
 
 

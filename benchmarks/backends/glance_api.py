@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 
 class Api:
-    """The calls of glance's API that move data, each on a connection of its own.
+    """The calls of glance's API that move data, each on a separate connection.
 
     :param source: the address that they come from, instead of the service's own
     """
@@ -81,7 +81,7 @@ class Api:
         deadline = time.monotonic() + self._timeout
         while True:
             tasks = json.loads(self.ask("GET", f"/v2/images/{image}/tasks").body)["tasks"]
-            # A failed one gives the image back after it has said so.
+            # A failed one gives the image back after it has reported that.
             if tasks[-1]["status"] in ("success", "failure") and "os_glance_import_task" not in self.show(image):
                 return tasks[-1]
             assert time.monotonic() < deadline, tasks
@@ -146,13 +146,13 @@ class Api:
     def abort_upload(self, image: str, data: bytes, announced: int) -> None:
         """Send ``data`` of ``announced`` bytes and reset the connection."""
         with self.started_upload(image, data, announced) as sock:
-            # So that the service is in the middle of it, and not still waiting for the first byte.
+            # The service is then in the middle of it, and not still waiting for the first byte.
             time.sleep(0.3)
             reset_at_close(sock)
 
 
 def _said(answer: Answer, status: int) -> Any:
-    """What an answer says; raises RuntimeError if it has another status."""
+    """Return the content of an answer; raises RuntimeError if it has another status."""
     if answer.status != status:
         raise RuntimeError(f"status {answer.status}, not {status}: {answer.body[:300]!r}")
     return json.loads(answer.body)

@@ -1,7 +1,7 @@
 """The environments that glance-api runs in: glance 32, the last with the eventlet server, and glance 33 on threads.
 
-``python -m benchmarks.backends.glance_environments DIRECTORY [NAME ...]`` makes them beneath a directory. What uses
-them reads the interpreter of each in an environment variable: ``BENCHMARK_GLANCE32`` and ``BENCHMARK_GLANCE33``.
+``python -m benchmarks.backends.glance_environments DIRECTORY [NAME ...]`` makes them beneath a directory. Their users
+read the interpreter of each from an environment variable: ``BENCHMARK_GLANCE32`` and ``BENCHMARK_GLANCE33``.
 """
 
 import os
@@ -17,7 +17,7 @@ from benchmarks.harness.environments import SetupError, make
 from fastio import terminal
 from fastio.arguments import Parser
 
-# What the functional and unit tests that glance ships import, besides its own requirements, and what runs them.
+# Requirements of glance's own functional and unit tests besides glance's, and their runner.
 _UPSTREAM_TESTS = (
     "ddt", "fixtures", "glance_store[cinder]", "oslotest", "pytest", "requests-mock", "testscenarios", "testtools",
 )  # fmt: skip

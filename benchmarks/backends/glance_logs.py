@@ -1,4 +1,4 @@
-"""What a service has logged, in a form that can be compared."""
+"""A service's log, in a form that can be compared."""
 
 import re
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def lines(text: str, levels: Iterable[str]) -> list[Line]:
 
 
 def classes(text: str) -> list[str]:
-    """What was logged at WARNING or above, as ``level logger``, and the exceptions in any traceback, in order.
+    """Return the records at WARNING or above, as ``level logger``, and the exceptions in any traceback, in order.
 
     Neither messages, which hold ids and times, nor frames of tracebacks, which differ between stock and patched.
     """

@@ -77,7 +77,7 @@ def _spawn(request: dict) -> dict:
             )
     except OSError as error:
         return {"error": str(error)}
-    # _reap() waits for it; subprocess must not warn that nobody did.
+    # _reap() waits for it; subprocess must not warn that it was not waited for.
     process.returncode = 0
     return {"pid": process.pid}
 

@@ -14,9 +14,9 @@ class LogServer(Backend):
     name = "logserver"
     driver = ""
     modules = ("eventlet", "swiftclient")
-    #: ``fastio`` and ``trace``: ``on`` or ``off``; ``root``: directory of the logs on the disk, an empty one of its own
-    #: by default; ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``:
-    #: of its URL, for those who are on other machines
+    #: ``fastio`` and ``trace``: ``on`` or ``off``; ``root``: directory of the logs on the disk, a new one by default;
+    #: ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``: of its URL,
+    #: for those who are on other machines
     parameters = {"fastio": "off", "trace": "off", "root": "", "swift": "", "chunk_size": 65536, "host": HOST}
     choices = {"fastio": ON_OFF, "trace": ON_OFF}
 
@@ -56,7 +56,7 @@ class LogServer(Backend):
         for line in (self.logs / "logserver.log").read_text(encoding="utf-8").splitlines():
             if line.startswith("{"):
                 return json.loads(line)["fastio"]
-        raise BackendError("the log server runs, but has not said so")
+        raise BackendError("the log server runs, but has not reported that")
 
     def details(self) -> dict[str, Any]:
         return {"url": f"http://{self.chosen['host']}:{self._port}"}

@@ -10,8 +10,8 @@
 The link of each machine has the rate in both directions (tc-tbf(8)). The addresses are the same in all networks,
 because no network sees another one, nor this machine's own.
 
-A namespace has no name. It lives as long as a process in it does. So what ends the processes of a backend, whatever
-happens to the one that started it, removes the network too: nothing of it is ever in the system's own namespace.
+A namespace has no name. It lives as long as a process in it does. The end of a backend's processes, whatever happens to
+the one that started it, removes the network too: nothing of it is ever in the system's own namespace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.backends.base import Backend, BackendError, find_program
 #: Names of machines: the one that serves, and those that ask.
 SERVER = "server"
 CLIENT = "client-{}"
-#: The first two bytes of the addresses are of those that nobody routes; the switch itself has none.
+#: The first two bytes of the addresses are of an unrouted range; the switch itself has none.
 _ADDRESS, _BITS = "10.77.{}.{}", 16
 #: The interface of each machine.
 INTERFACE = "eth0"
@@ -140,7 +140,7 @@ class Network(Backend):
         super().stop(keep_logs)
 
     def _do(self, host: str, lines: Sequence[str]) -> None:
-        # What is not on every user's path is on root's.
+        # Commands that are not on every user's path are on root's.
         self.run(self.command(host, ["sh", "-ec", "\n".join(lines)]), {"PATH": _path()})
 
 

@@ -21,7 +21,7 @@ from benchmarks.backends import backend
 
 
 class Added(NamedTuple):
-    """What ``add_with_multihash()`` returns."""
+    """The result of ``add_with_multihash()``."""
 
     url: str
     #: bytes
@@ -39,7 +39,7 @@ class Store:
         self.identifier = identifier
         #: of the backend
         self.access = access
-        #: what a request's context is taken to be where none is given
+        #: context of requests where none is given
         self.context = SimpleNamespace(**access["context"]) if "context" in access else None
 
     @property
@@ -184,7 +184,7 @@ def configured(identifier: str, driver: str, options: Mapping[str, Any]) -> Iter
 
 
 def _clear_override(conf: Any, option: str, group: str) -> None:
-    """Have the option be as if nobody had set it: oslo.config itself goes on to say where it was set."""
+    """Have the option be as if it had not been set: oslo.config itself goes on to say where it was set."""
     conf.clear_override(option, group=group)
     conf._get_opt_info(option, group).pop("location", None)
 

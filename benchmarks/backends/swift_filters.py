@@ -55,7 +55,7 @@ PATCHED_PATH = "/fastio"
 
 
 def patched(global_conf: Mapping[str, str], **conf: str) -> Callable[[Application], Application]:
-    """paste.deploy's factory of a filter that tells which of fastio's patches are in effect in the server."""
+    """paste.deploy's factory of a filter that reports which of fastio's patches are in effect in the server."""
 
     def make(application: Application) -> Application:
         def respond(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -127,7 +127,7 @@ class _Keystone:
         return _answer(start_response, "201 Created", {"token": token}, ("X-Subject-Token", headers["x-auth-token"]))
 
     def _ask_tempauth(self, environ: dict[str, Any], user: str, password: str) -> tuple[int, dict[str, str]]:
-        """The status and the headers of tempauth's answer to a login of its own protocol."""
+        """The status and the headers of tempauth's answer to a login by tempauth's protocol."""
         answer: dict[str, Any] = {}
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:

@@ -1,10 +1,10 @@
 """VMware's datastore: its HTTPS ``/folder`` for real, its SOAP interface by a fake.
 
 The data path of glance_store's driver is PUT and GET of ``/folder/...``: nginx takes them, over TLS with a certificate
-made at its start, and without the session's cookie it answers 401. What the driver asks by SOAP (which datastores there
-are, whether the session is alive, deleting a file) is answered by a fake of oslo.vmware's session, as in glance_store's
-unit tests; no free server speaks enough of it. A known difference: nginx answers 204 where a PUT overwrites a file, an
-ESX host 200.
+made at its start, and without the session's cookie it answers 401. The driver's SOAP requests (which datastores there
+are, whether the session is alive, deleting a file) go to a fake of oslo.vmware's session, as in glance_store's unit
+tests; no free server speaks enough of it. A known difference: nginx answers 204 where a PUT overwrites a file, an ESX
+host 200.
 """
 
 import contextlib
@@ -106,7 +106,7 @@ class Vmware(Backend):
 
 
 class Session:
-    """What the driver and oslo.vmware's datastore objects use of a ``VMwareAPISession``."""
+    """The part of a ``VMwareAPISession`` that the driver and oslo.vmware's datastore objects use."""
 
     def __init__(self, access: Mapping[str, Any]) -> None:
         self._access = access

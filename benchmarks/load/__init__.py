@@ -4,8 +4,9 @@ A :class:`~benchmarks.load.plan.Plan` says what is done. ``python -m benchmarks.
 with worker processes, or with workers on other machines, and leaves a directory with every single operation;
 ``analyze`` makes a result of it, the same as that of all other suites, as often as one likes.
 
-Locust brings gevent, which monkey patches the process that imports it. So :mod:`benchmarks.load.runner` and
-:mod:`benchmarks.load.users` are imported by the generator's own processes only; all other modules are for anybody.
+Locust brings gevent, which monkey patches the process that imports it. :mod:`benchmarks.load.runner` and
+:mod:`benchmarks.load.users` are imported by the generator's own processes only; all other modules may be imported
+anywhere.
 """
 
 

@@ -160,7 +160,7 @@ def _run(chosen: argparse.Namespace) -> int:
 def _work(chosen: argparse.Namespace) -> int:
     host, port = chosen.master
     while chosen.keep:
-        # Each run has a process of its own; without a master one ends after some minutes, and the next one waits.
+        # Each run has a separate process; without a master one ends after some minutes, and the next one waits.
         subprocess.run([sys.executable, "-m", "benchmarks.load", "worker", f"{host}:{port}"], check=False)
         time.sleep(1)
     import locust  # noqa: F401 (as above)

@@ -30,7 +30,7 @@ PHASES = {
     "first_byte": ("start", "first_byte"),
     "transfer": ("first_byte", "end"),
     "whole": ("start", "end"),
-    # A service that stalls also delays what has not begun, which the time from the start does not show.
+    # A service that stalls also delays requests that have not begun, which the time from the start does not show.
     "from_due": ("due", "end"),
 }
 
@@ -67,18 +67,18 @@ class Operations(numpy.recarray):
 
 @dataclass
 class Run:
-    """A run, as it was recorded."""
+    """The record of a run."""
 
     directory: Path
     plan: Plan
     #: seconds since the epoch of the first operation
     started: float
-    #: what each worker said of itself
+    #: report of each worker
     workers: list[dict[str, Any]]
     operations: Operations
     #: why the records may not tell all
     doubts: list[str] = field(default_factory=list)
-    #: what went wrong -> how often
+    #: error -> how often it occurred
     errors: dict[str, int] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""Runs a load from any process. Locust patches the process that imports it, so it has a process of its own."""
+"""Runs a load from any process. Locust patches the process that imports it, so it runs in a separate one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GRACE = 15.0
 def carry_out(plan: Plan, directory: Path, stop: threading.Event | None = None, longest: float = 0) -> Path:
     """Carry out a plan; its records are then in ``directory``, which is made.
 
-    With worker processes, or with workers elsewhere, if the environment says so: ``FASTIO_LOAD_PROCESSES`` and the
+    With worker processes, or with workers elsewhere, according to the environment: ``FASTIO_LOAD_PROCESSES`` and the
     other variables of ``python -m benchmarks.load run``.
 
     :param stop: ends it when it is set

@@ -307,7 +307,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
     else:
         rampup = runtime = 0
         if element.all("operation"):
-            raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
+            raise element.all("operation")[0].error(f"a work of type {kind!r} takes no operations")
         own = element.config(kind, config)
         operations = (_operation(element, SCANS[kind], own, scan=True),)
         total = operations[0].scanned
@@ -320,7 +320,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
 
 
 def _operations(element: _Element, inherited: Mapping[str, str]) -> tuple[Operation, ...]:
-    """Those of a work that has some of its own."""
+    """Return the operations of a work."""
     operations = [(each, each.values.get("ratio", 100)) for each in element.all("operation")]
     if not operations:
         raise element.error("it has no operation")

@@ -1,6 +1,6 @@
 """One HTTP request and its answer, with the time at which each part of it was over.
 
-http.client is used as it is: its calls are the parts (sent, head of the answer, content), and under gevent its sockets
+http.client is used unchanged: its calls are the parts (sent, head of the answer, content), and under gevent its sockets
 wait without stopping other users.
 """
 
@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnecti
 from typing import Any
 
 #: Bytes that are read at once, into the same memory: as many as are still in the processor's cache when they are
-#: compared. What the load takes of the processors, and of their cache, the service does not have.
+#: compared. Processor time and cache that the load takes are lost to the service.
 READ_SIZE = 256 << 10
 #: Bytes of an error's text that are read, to be recorded.
 ERROR_BYTES = 500
@@ -105,7 +105,7 @@ class Connection:
             except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 if not kept:
                     raise
-                # A connection may be closed by the other end while nothing goes on; a new one tells.
+                # A connection may be closed by the other end while nothing goes on; a new one does not break off.
                 self._connection.close()
                 answer = answered()
             found.first_byte = time.perf_counter()

@@ -2,7 +2,7 @@
 
 A sample holds raw counters, so that what was used between any two moments can be computed later on
 (:mod:`benchmarks.load.usage`). Samples go to a gzipped file, a line of JSON for each; the first one describes the
-machine. Those of machines elsewhere are taken by an agent there (:mod:`benchmarks.load.agent`).
+machine. Samples of machines elsewhere are taken by an agent there (:mod:`benchmarks.load.agent`).
 """
 
 import contextlib

@@ -188,7 +188,7 @@ def parse(source: str, text: str | bytes) -> Plan:
 
 @contextlib.contextmanager
 def _named(what: str) -> Iterator[None]:
-    """What is wrong with a selector is what is wrong with a plan, and the message names where."""
+    """Report an error of a selector as one of the plan, with its place."""
     try:
         yield
     except Wrong as error:

@@ -1,7 +1,8 @@
 """Every operation of a worker, kept: a gzipped table with one line for each, written as they end.
 
-The file has the heading of the table and the operations in the order in which they ended. A worker sends what has ended
-every second, each time a whole member of the gzip file. The file keeps all of that even if the worker is killed.
+The file has the heading of the table and the operations in the order in which they ended. A worker sends the ended
+operations every second, each time a whole member of the gzip file. The file keeps all of that even if the worker is
+killed.
 """
 
 import csv
@@ -74,7 +75,7 @@ class Writer:
         self._table.writerow(f"{each:.6f}" if isinstance(each, float) else each for each in values)
 
     def piece(self) -> bytes:
-        """Return what has been added since the last piece."""
+        """Return the part added since the last piece."""
         text = self._text.getvalue()
         self._text.seek(0)
         self._text.truncate()

@@ -52,7 +52,7 @@ class Found:
 
     name: str
     works: list[Measured]
-    #: what has failed, was not done, or makes all of it doubtful
+    #: failures, omissions, and reasons to doubt all of it
     problems: list[str] = field(default_factory=list)
 
 
@@ -244,14 +244,14 @@ def result(found: Sequence[Found]) -> Result:
 
 
 def judgement(result: Result) -> list[Table]:
-    """What limits each load, and what every process and every machine used meanwhile."""
+    """Describe the limit of each load, and the resources used by every process and machine meanwhile."""
     rows = [(title, row.details) for case in result.cases for title, row in case.variants.items()]
     used = (processes(title, details["usage"]) for title, details in rows if details.get("usage"))
     return [bottlenecks((title, details.get("shares") or {}) for title, details in rows), *used]
 
 
 def bottlenecks(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Table:
-    """What limits each load, with the figures that say so, and what comes next.
+    """Describe the limit of each load, with the figures that show it, and the next limit.
 
     :param rows: name, and what :class:`~benchmarks.load.bottleneck.Bottleneck` is as plain data, or nothing
     """
@@ -267,7 +267,7 @@ def bottlenecks(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Table:
 
 
 def processes(title: str, used: Mapping[str, Any]) -> Table:
-    """What every process and every core used.
+    """Describe the use of every process and every core.
 
     :param used: what :class:`~benchmarks.load.usage.Usage` is as plain data
     """

@@ -125,7 +125,7 @@ class Master:
         self._runner = runner
         self._plan = chosen
         self._directory = directory
-        #: what each worker has said at its end, by number
+        #: final report of each worker, by number
         self._finished: dict[int, dict[str, Any]] = {}
         runner.register_message("records", self._on_records)
         runner.register_message("clock", self._on_clock)

@@ -1,6 +1,6 @@
 """Which operation is the n-th of a plan: a function of the plan alone, however many workers share the work.
 
-So two runs of a plan do the same operations to the same objects, and workers need not talk to each other: each takes
+Two runs of a plan thus do the same operations to the same objects, and workers need not talk to each other: each takes
 every ``workers``-th number.
 """
 
@@ -49,7 +49,7 @@ def due(plan: Plan) -> Iterator[float]:
 class Schedule:
     """The operations of a plan by number. In each block of them all have exactly their weights' shares, shuffled.
 
-    So the rank of an operation among those of its kind is known, which r() and s() count.
+    The rank of an operation among those of its kind is thus known, which r() and s() count.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -1,6 +1,6 @@
 """Carry out a workload: one stage after the other, the works of a stage at the same time, each by a load generator.
 
-What has failed ends the workload, but not before what cleans up has been done. A directory is left that has the records
+A failure ends the workload, but not before the cleanup is done. A directory is left that has the records
 of every work, the samples of the machines, and ``workload.json`` with what was done when::
 
     output/workload.json

@@ -27,7 +27,7 @@ class Process:
     pids: list[int]
     #: processors that they used, together
     cpu: float
-    #: the same of the busiest thread among theirs
+    #: share of the busiest thread among theirs
     thread: float
     #: cores that they may run on
     cores: list[int]

@@ -8,7 +8,7 @@ import eventlet
 
 eventlet.monkey_patch()
 
-import json  # noqa: E402 (eventlet patches what is imported later, too, but not what has copied it before)
+import json  # noqa: E402 (eventlet also patches later imports, but not earlier copies)
 import logging  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
@@ -27,7 +27,7 @@ from fastio.trace import spans, wsgi  # noqa: E402
 
 #: Bytes that are read from a source at a time: that of glance_store's Swift driver.
 CHUNK_SIZE = 64 << 10
-#: What Swift's access must have.
+#: Mandatory keys of Swift's access.
 NEEDED = ("auth_v1", "user", "key", "container")
 
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="by default any that is free; the URL is printed")
     parser.add_argument("--chunk-size", type=parse_size, default=CHUNK_SIZE, metavar="SIZE",
-                        help="that is read at a time, such as 64KiB")  # fmt: skip
+                        help="of a read, such as 64KiB")  # fmt: skip
     chosen = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING)
     sources: dict[str, Source] = {"disk": Disk(chosen.root, chosen.chunk_size)}
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _status() -> dict[str, Any] | None:
-    """What fastio does here, None if nothing."""
+    """Return the state of fastio here, None if it is off."""
     report = fastio.status()
     return report.to_dict() if any(entry.in_effect for entry in report.entries) else None
 

@@ -54,7 +54,7 @@ class Disk:
         return Log(status.st_size, Chunks(chunks, lambda _: os.close(fd)))
 
     def _descend(self, parts: list[str]) -> int | None:
-        """The open file. It is opened one directory at a time, so that no link can be put in between."""
+        """The open file. It is opened directory by directory, so that no link can be put in between."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             fd = os.open(self._root, flags & ~os.O_NOFOLLOW | os.O_DIRECTORY)
@@ -74,7 +74,7 @@ class Disk:
 
 
 def _read(fd: int, size: int, chunk_size: int) -> Iterator[bytes]:
-    """So many bytes: a log that grows meanwhile has the length that was promised."""
+    """``length`` bytes: a log that grows meanwhile keeps the length that was promised."""
     while size > 0:
         chunk = os.read(fd, min(chunk_size, size))
         if not chunk:

@@ -31,7 +31,7 @@ PACKAGES = (
     "glance-api", "python3-boto3", "python3-cinderclient", "python3-glanceclient", "python3-openstackclient",
     "python3-os-brick", "python3-oslo.vmware", "python3-swiftclient", "python3-pip", "python3-venv", "openssl",
 )  # fmt: skip
-#: What the patches do, on real processes, sockets and stores; each separately, since some import what patches others.
+#: Tests of the patches, on real processes, sockets and stores; each separately, since some import patches of others.
 TESTS = ("tests/io", "tests/concurrency", "tests/patches", "tests/stores")
 EXTRAS = "eventlet,oslo,test,bench"
 #: Where the copy of the project, and the environment that the tests run in, are within a directory.
@@ -107,7 +107,7 @@ class Suite:
         return f"/{ENVIRONMENT}/bin/python"
 
     def inside(self, command: Sequence[str]) -> list[str]:
-        """``command`` as it is run in the directory."""
+        """Run ``command`` in the directory."""
         return ["unshare", "--mount", "sh", "-c", INSIDE, str(self.root), *command]
 
     def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:

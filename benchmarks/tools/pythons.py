@@ -52,7 +52,7 @@ def find(text: str) -> Python:
 
 
 def here(versions: Iterable[str]) -> dict[str, Python]:
-    """Those of ``versions`` that are here, with their interpreters."""
+    """Return the installed ones of ``versions``, with their interpreters."""
     found = {}
     for version in versions:
         with contextlib.suppress(Unavailable):
@@ -76,7 +76,7 @@ def candidates(text: str) -> list[str]:
             raise Unavailable(f"{NAMED}: {each} does not exist; an interpreter or a directory with some is needed")
     named = [path for each in paths if (path := each / command if each.is_dir() else each).exists()]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    # Each is in a directory of its own; of several micro releases the newest comes first.
+    # Each is in a separate directory; of several micro releases the newest comes first.
     kept = {path for root in (Path(sys.base_prefix).parent, pyenv) for path in root.glob(f"{text}*/bin/{command}")}
     on_path = shutil.which(command)
     beside = sorted(kept, key=_numbers, reverse=True)

@@ -17,7 +17,7 @@ from itertools import groupby
 
 from fastio import terminal
 
-#: What stands between two commands.
+#: The separator of two commands.
 BETWEEN = "//"
 
 

@@ -50,10 +50,10 @@ PATIENCE = 60.0
 #: (oslo_log.pipe_mutex): if SIGTERM ends one while it writes a line, no process gives the lock back, and the first one
 #: waits for it for ever. That is counted as an end by force.
 ENDING = 90.0
-#: What the memory of a process may grow by from the first third of its samples to the last, however long it runs: the
+#: Allowed growth of a process's memory from the first third of its samples to the last, however long it runs: the
 #: allocator keeps an arena for each thread, and each may hold some chunks.
 GROWTH = 48 * MIB
-#: What the last looks may exceed the first ones by for each worker, which a leak of one in some transfers is far above.
+#: Allowed difference between last and first looks for each worker; a leak of one in some transfers is far above it.
 #: Sockets of clients that went away stay open until the garbage collector runs, under eventlet in stock too. A pool
 #: starts a thread when none is idle.
 SLACK = {"descriptors": 8, "threads": 4}
@@ -86,7 +86,7 @@ class Soak:
         # Under eventlet images are sent to a client whose address is not the service's in another way.
         self._apis = [Api(service.http_port, source=source) for source in ("", ELSEWHERE)]
         self._random = random.Random(1)
-        #: what was sent, by image
+        #: sent data, by image
         self.images: dict[str, bytes] = {}
         #: how many are at work with each of them
         self._busy: Counter[str] = Counter()
@@ -176,7 +176,7 @@ class Soak:
                 raise LookupError
             data = self._random.randbytes(chance.choice((*SIZES, *[chance.randrange(LARGEST)] * 20)))
         image = self._apis[0].create()
-        # uWSGI takes no chunk of 1 MiB, unless it is told to.
+        # uWSGI takes no chunk of 1 MiB by default.
         piece = chance.choice((1000, 64 * KIB, MIB - KIB))
         pieces = (data[start : start + piece] for start in range(0, len(data), piece))
         answer = self._apis[0].upload(image, chance.choice((data, data, pieces)))
@@ -213,7 +213,7 @@ class Soak:
         except http.client.IncompleteRead as error:
             cut_off, body = error, error.partial
         if len(body) < len(expected) and response.getheader("Content-Length") is None:
-            # uWSGI may be told to take the length away; a body that is cut off has nothing else to tell it by.
+            # uWSGI can be set to remove the length, without which a body that is cut off cannot be recognised.
             cut_off = http.client.IncompleteRead(body)
         if body != (expected[: len(body)] if cut_off else expected):
             raise ContentError(f"{len(body)} bytes came, not the {len(expected)} that were sent")

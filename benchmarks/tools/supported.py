@@ -15,7 +15,7 @@ from fastio.patching.registry import Target
 from fastio.tables import Table
 
 TESTED = Path(__file__).with_name("tested.json")
-#: What the environments differ in, besides Python.
+#: Distributions in which the environments differ, besides Python.
 DISTRIBUTIONS = ("eventlet", "oslo.concurrency", "glance_store")
 
 
@@ -29,7 +29,7 @@ class Environment:
     #: how many tests passed and were skipped, natively and with ``eventlet.monkey_patch()`` before everything
     native: dict[str, int]
     monkey_patched: dict[str, int] = field(default_factory=dict)
-    #: what pip installs, and tests that are left out
+    #: requirements for pip, and tests that are left out
     requirements: Sequence[str] = ()
     without: Sequence[str] = ()
 

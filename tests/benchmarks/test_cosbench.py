@@ -235,7 +235,7 @@ WRONG = [
     ("work", 'runtime="1" totalBytes="9"', "totalBytes='9' is not supported; allowed: 0"),
     ("work", 'runtime="1" afr="1000001"', "afr='1000001' is not a whole number from 0 to 1000000"),
     ("work", 'runtime="1" type="mystery"', "type='mystery' is not supported; allowed: init, prepare, normal"),
-    ("work", 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"', "has no operations of its own"),
+    ("work", 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"', "takes no operations"),
     ("workload", 'trigger="now.sh"', "trigger='now.sh' is not supported"),
     ("operation", "", "it has no operation"),
     ("operation", operation(BOTH, more='ratio="60"'), "add up to 60; they must to 100"),

@@ -1,6 +1,6 @@
 """For a service that fastio traces: a request with the header ``X-Trace: off`` is not recorded.
 
-So one process shows what a trace costs. Two processes of the same service differ from each other by more than that.
+One process thus shows the cost of a trace. Two processes of the same service differ from each other by more than that.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ def _by_request(module: Any) -> None:
 
         def choose(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             nonlocal kept
-            # A forked worker has a recorder of its own, which is not its parent's.
+            # A forked worker has its own recorder, not its parent's.
             kept = recorder.active or kept
             recorder.active = None if environ.get("HTTP_X_TRACE") == "off" else kept
             return recorded(environ, start_response)

@@ -1,6 +1,6 @@
 """The services that a load can be put on: one module for each, with one client, and one of ``plan.PROTOCOLS``.
 
-A client belongs to one user. What the users of a worker share (a login) is made once per worker, by
+A client belongs to one user. Shared state of a worker's users (a login) is made once per worker, by
 :meth:`Client.shared`.
 """
 

@@ -2,14 +2,14 @@
 
 It is started by path, without site-packages, and imports next to nothing: there are thousands of them. It keeps in step
 with the worker through named pipes in its working directory, so that it inherits nothing but its standard streams:
-``tell.I`` says that it has come to a ``sync`` step, ``gate.I`` lets it go on. What it receives and finds out goes to
-the file ``report.I``.
+``tell.I`` says that it has come to a ``sync`` step, ``gate.I`` lets it go on. Its input and findings go to the file
+``report.I``.
 
 ========================  ==============================================================================================
 ``out:N:HEX``, ``err:…``  writes N bytes of the pattern to stdout or stderr
 ``in:N``                  reads N bytes of stdin, or until its end if N is -1, and reports how many and their checksum
 ``echo:N``                the same, and writes them to stdout
-``sync``                  tells the worker that it is here, and waits until it is let go on
+``sync``                  reports that it is here, and waits until it is let go on
 ``close:FD``              closes one of its standard streams
 ``grandchild:FDS``        leaves a process behind that holds these of its streams (digits) until it is released
 ``capacity:FD``           reports the size of a pipe
@@ -17,7 +17,7 @@ the file ``report.I``.
 ``exit:N``, ``kill:SIG``  ends
 ========================  ==============================================================================================
 
-What it writes of its own accord it writes in one piece; nothing else is to be seen of it. A step that fails ends it
+Each of its writes is one piece; nothing else is to be seen of it. A step that fails ends it
 without a word, as a traceback comes in as many pieces as there are lines.
 """
 
@@ -26,7 +26,7 @@ import binascii
 import posix
 import sys
 
-#: Seconds after which a child ends that everybody has forgotten.
+#: Seconds after which a forgotten child ends.
 _LIFE = 120
 #: The exit status when the pipe has no reader any more.
 _BROKEN_PIPE = 90

@@ -1,13 +1,13 @@
-"""What is different between what stock and patched code let a program see."""
+"""Differences between stock and patched code that a program can see."""
 
 import json
 from dataclasses import dataclass
 from typing import Any
 
-#: What fits into any default pipe, and into a small one.
+#: Bytes that fit into any default pipe, and into a small one.
 _MUCH, _LITTLE = 60_000, 512
 
-#: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
+#: Allowed outcomes of an operation once the sides are in different states, whatever stock's is: see :func:`difference`.
 _ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
 _READS = ("read", "read1", "readline", "readinto", "iterate")
@@ -31,7 +31,7 @@ class Difference:
 
     @property
     def kind(self) -> str:
-        """What a smaller program has to have too, to show the same fault."""
+        """Return the signature that a smaller program must share, to show the same fault."""
         return f"{self.operation}: {self.field}: {_short(self.stock)} -> {_short(self.patched)}"
 
 
@@ -146,7 +146,7 @@ def _chose_size(program: dict[str, Any], number: int) -> bool:
 
 
 def _comparable(program: dict[str, Any], name: str, left: Any) -> Any:
-    """What counts of a file that a program left: all of it but the sizes of pipes that it did not choose."""
+    """Return the compared part of a file that a program left: all but the sizes of pipes that it did not choose."""
     report, _, number = name.partition(".")
     if report == "report" and left is not None and not _chose_size(program, int(number)):
         return [line for line in left if not line.startswith("capacity")]

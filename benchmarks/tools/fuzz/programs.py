@@ -12,9 +12,9 @@ signal handler (``interrupt``). ``together`` has ``turns``, one list of operatio
 :mod:`child` says what the steps are; the operations are those in the tables of :mod:`worker`, and methods of streams.
 Time-outs below ten seconds are meant to expire, others never do.
 
-What comes of a program must not be a matter of chance: what returns as much as there is (an unbuffered ``read(n)``,
-``select``, ``os.read``) is only done while the child is held at a ``sync`` step or has ended; in between is only what
-waits for all of something. And nothing is left in a pipe that may not fit into it.
+The outcome of a program must not be a matter of chance: a call that returns as much as there is (an unbuffered
+``read(n)``, ``select``, ``os.read``) is only done while the child is held at a ``sync`` step or has ended; in between
+is only what waits for all of something. And nothing is left in a pipe that may not fit into it.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ _PATTERNS = [data.hex() for data in (
 )]  # fmt: skip
 _SIZES = [0, 1, 2, 5, 10, 15, 60, 100, 511, 512, 513, 1000, 4095, 4096, 4097, 8191, 8192, 8193, 10_000]
 _READS = [0, 1, 2, 3, 10, 100, 1000, 4096, 5000, 8192, 10_000, 65_536]
-#: All that a child writes before somebody reads must fit into a pipe of this size, or a default one.
+#: All that a child writes before a read must fit into a pipe of this size, or a default one.
 _ROOM = {None: 45_000, 200_000: 45_000, 16384: 8000, 4096: 1500}
 _TEXTS: list[dict[str, Any]] = [
     {"text": True}, {"universal_newlines": True}, {"encoding": "utf-8"}, {"encoding": "latin-1"},
@@ -86,7 +86,7 @@ class _Maker:
         return f"{stream}:{size}:{self.pick(*_PATTERNS)}"
 
     def input(self, text: bool, *sizes: int) -> list[Any]:
-        """What is sent: its size, the pattern and its type."""
+        """The data to send: its size, the pattern and its type."""
         size = self.pick(*sizes)
         if text:
             return [size, self.pick(b"x", b"text\n", b"\xe4\xf6\n").hex(), "str"]
@@ -214,9 +214,9 @@ class _Maker:
         self.add(operation)
 
     def blocked(self, operation: Operation) -> Operation:
-        """What may happen to an operation while it waits."""
+        """Events during an operation that waits."""
         if self.chance(30):
-            # Natively, a file that is closed while another thread is in it is anybody's guess.
+            # Natively, the outcome of closing a file while another thread is in it is undefined.
             choices = [_op("close", f=operation["f"])] * 3 if self.kind == "green" else []
             choices += [_op("close", f="stdin")] if self.stdin_open else []
             choices = [_op("poll"), _op("kill"), _op("terminate"), _op("reap"), *[self.interrupt()] * 2, *choices]
@@ -302,7 +302,7 @@ class _Maker:
         ops += [_op("close", f="w"), read(), _op("close", f="r")]
         return {"pipes": pipes, "ops": ops}
 
-    # what several use at the same moment
+    # objects in use by several at the same moment
 
     def contended(self) -> Program:
         """One child that several greenlets, threads or handlers use while it is held."""

@@ -13,13 +13,13 @@ from benchmarks.tools.fuzz.compare import Difference
 
 @dataclass(frozen=True)
 class Case:
-    """What a rule judges."""
+    """The input of a rule."""
 
     program: dict[str, Any]
     found: Difference
     stock: dict[str, Any]
     patched: dict[str, Any]
-    #: what stock has natively; empty where the program cannot be run so
+    #: stock's outcome natively; empty where the program cannot be run so
     native: dict[str, Any]
     #: the ``fix_`` patches that are applied
     fixes: frozenset[str]
@@ -29,7 +29,7 @@ class Case:
         return {} if self.found.index is None else self.program["ops"][self.found.index]
 
     def seen(self, outcome: dict[str, Any]) -> dict[str, Any]:
-        """What an outcome has for the operation."""
+        """Return an outcome's entry for the operation."""
         if self.found.index is None or "ops" not in outcome:
             return {}
         seen: dict[str, Any] = outcome["ops"][self.found.index]

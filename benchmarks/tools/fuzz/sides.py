@@ -17,7 +17,7 @@ from benchmarks.tools.fuzz.compare import LATER
 
 HERE = pathlib.Path(__file__).parent
 HUBS = ("epolls", "poll", "selects", "asyncio")
-#: Seconds after which a program that tells nothing hangs, times ``scale``; one that runs is done within a second.
+#: Seconds after which a silent program hangs, times ``scale``; one that runs is done within a second.
 LIMIT = 3.0
 
 
@@ -37,7 +37,7 @@ class Group:
 
     @property
     def kind(self) -> str:
-        """What programs are made for it: ``native``, ``green`` or ``taken``."""
+        """The kind of its programs: ``native``, ``green`` or ``taken``."""
         return {"plain": "native", "taken": "taken"}.get(self.flavour, "green")
 
 

@@ -1,15 +1,15 @@
-"""Runs programs, one after the other, and tells what can be seen of each: one side of a comparison.
+"""Runs programs, one after the other, and reports what can be seen of each: one side of a comparison.
 
-Started by path as ``worker.py JSON``, in a process of its own; the JSON is what
+Started by path as ``worker.py JSON``, in a separate process; the JSON is what
 :class:`benchmarks.tools.fuzz.sides.Team` says. A program comes as a line of JSON, its outcome goes back as another.
-Only what has to be, and what no monkey patch touches, is imported before it: that is a part of what programs see.
+Only necessary modules, and modules that no monkey patch touches, are imported before it: programs see these imports.
 
-A program must end, and end in the same way every time. So nothing in it depends on how long something takes: children
-wait at ``sync`` steps until they are let go on. While the program's main line is blocked in an operation and every
-child is at rest, the *rescuer* (a greenlet under a hub, else a thread) has another greenlet, thread or signal handler
-do what the program has for that moment. When there is nothing left the rescuer helps: it lets children go on, kills
-them, releases their grandchildren and closes the other ends of pipes, in this order. How far it had to go is part of
-the outcome. Where nothing helps, or where the hub itself is blocked so that the rescuer does not run, the program
+A program must end, and end in the same way every time. Nothing in it therefore depends on how long something takes:
+children wait at ``sync`` steps until they are let go on. While the program's main line is blocked in an operation and
+every child is at rest, the *rescuer* (a greenlet under a hub, else a thread) has another greenlet, thread or signal
+handler do what the program has for that moment. When there is nothing left the rescuer helps: it lets children go on,
+kills them, releases their grandchildren and closes the other ends of pipes, in this order. How far it had to go is part
+of the outcome. Where nothing helps, or where the hub itself is blocked so that the rescuer does not run, the program
 hangs.
 """
 
@@ -176,7 +176,7 @@ def _tell_error(error, timeout, args):
     return told
 
 
-#: Operations that find a child as it is then, that close a pipe, or find out that it is closed.
+#: Operations that find out a child's state, that close a pipe, or find out that it is closed.
 _SEES_CHILD = ("poll", "kill", "terminate", "close", "exit", "write", "flush", "reap", "together")
 
 
@@ -185,7 +185,7 @@ class _Gone(Exception):
 
 
 class Raised(Exception):
-    """What a signal handler raises."""
+    """The exception of a signal handler."""
 
 
 class Run:
@@ -200,7 +200,7 @@ class Run:
         self.told, self.gone = [0] * self.count, [0] * self.count
         #: descriptors of the run itself, and the help that it needed
         self.own, self.rescued = [], []
-        #: what others do, and what a signal handler is to do and has done
+        #: work of others, and planned and finished work of a signal handler
         self.others, self.handling, self.handled = [], None, []
         #: the overridden methods of Popen that were called
         self.called = set()
@@ -279,7 +279,7 @@ class Run:
             self.since, quiet = _monotonic(), 0
 
     def progress(self, operation):
-        """What changes as long as an operation gets on; None while there is something that it has still to read."""
+        """Return a value that changes as long as an operation gets on; None while there is something to read."""
         found = [len(self.handled), *(len(item["did"]) for item in self.others)]
         popen = self.popens.get(operation.get("p", 0))
         for name in ("stdin", "stdout", "stderr", "r", "w"):
@@ -331,7 +331,7 @@ class Run:
             posix._exit(3)
         self.rescued.append((operation, action))
 
-    # what operations name
+    # names in operations
 
     def popen(self, operation):
         number = operation.get("p", 0)
@@ -355,7 +355,7 @@ class Run:
         return {"timeout": self.seconds(operation["timeout"])} if "timeout" in operation else {}
 
     def data(self, spec):
-        """What is written: ``[size, pattern]``, and the type that it has."""
+        """The data to write: ``[size, pattern]``, and its type."""
         size, pattern, *kind = spec
         raw = bytes.fromhex(pattern)
         raw = (raw * (size // len(raw) + 1))[:size]
@@ -494,7 +494,7 @@ class Run:
                 actors[-1].join(self.patience)
         while not all(actor.join(0.01) for actor in actors):
             pass
-        # Where nothing waits, nobody else has a turn meanwhile.
+        # Where nothing waits, no other greenlet has a turn meanwhile.
         return {"turns": seen, "order": order if operation.get("file") else None}
 
     def interrupt(self, operation):
@@ -528,7 +528,7 @@ class Run:
             took = _monotonic() - began
             seen["rescued"] = [what for where, what in self.rescued if where is operation]
             if "kill" in seen["rescued"]:
-                # What ends an operation is that the pipes are closed, a moment before the child can be waited for.
+                # An operation ends when the pipes are closed, a moment before the child can be waited for.
                 _pause_here(0.02 * self.scale)
                 self.settle()
             mine = [item for item in self.others if item["during"] is operation]
@@ -587,7 +587,7 @@ class Run:
             _shut(file)
 
     def left(self):
-        """What children found out, what is in files, and what others ended with."""
+        """Return the children's findings, the contents of files, and the results of others."""
         left: dict[str, list[Any]] = {}
         for name in sorted(os.listdir(".")):
             if name.startswith("report."):
@@ -612,7 +612,7 @@ _OF_CHILDREN = {
     "wait": lambda run, operation, popen: popen.wait(**run.timeout(operation)),
     "exit": lambda run, operation, popen: popen.__exit__(None, None, None),
     "go": lambda run, operation, popen: run.go(operation["p"]),
-    # Somebody else kills the child and takes its exit status.
+    # Other code kills the child and takes its exit status.
     "reap": lambda run, operation, popen: [_kill(popen.pid, 9), posix.waitpid(popen.pid, 0)[1]],
     "communicate": lambda run, operation, popen: popen.communicate(
         run.data(operation["input"]) if "input" in operation else None, **run.timeout(operation)
@@ -642,7 +642,7 @@ _OF_ALL = {
 
 
 def _run(program, scale, module):
-    """Run a program in a directory of its own; returns its outcome."""
+    """Run a program in a separate directory; returns its outcome."""
     import shutil
     import signal
     import tempfile

@@ -80,7 +80,7 @@ class Comparison:
     stock: Run | None = None
     patched: Run | None = None
     differences: list[Difference] = field(default_factory=list)
-    #: what a patched run must show and did not
+    #: expected signs of fastio that a patched run did not show
     faults: list[str] = field(default_factory=list)
     #: why the suite was not run
     unavailable: str = ""
@@ -118,7 +118,7 @@ def confirm(alone: Alone, difference: Difference) -> None:
 
 
 def faults(suite: Suite, patched: Run) -> list[str]:
-    """What shows that a patched run did not test fastio; a line each."""
+    """Return the signs that a patched run did not test fastio; a line each."""
     found = []
     if patched.status is None:
         found.append("the last worker ended without a status")

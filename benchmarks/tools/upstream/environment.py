@@ -1,7 +1,7 @@
 """A throw-away virtual environment whose Pythons, children of tests included, can start patched.
 
-It sees what another environment has installed, by default the current one, and fastio as it is imported here. Its
-site-packages hold one hook, a ``.pth`` file, that patches where an environment variable says so; stock runs use the
+It sees what another environment has installed, by default the current one, and the fastio that is imported here. Its
+site-packages hold one hook, a ``.pth`` file, that patches if an environment variable is set; stock runs use the
 same environment without the variable. A ``.pth`` file, unlike ``sitecustomize`` on PYTHONPATH, also works in children
 started with ``-E`` or ``-I``.
 """

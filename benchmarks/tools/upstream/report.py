@@ -1,4 +1,4 @@
-"""What was found, as tables for people."""
+"""The findings, as human-readable tables."""
 
 from collections.abc import Iterator, Sequence
 

@@ -38,7 +38,7 @@ BARREN = 2
 #: Characters of an event. The longest one names all tests of a suite.
 LONGEST_EVENT = 16 << 20
 
-#: What faulthandler writes first when a test's time is up.
+#: The first line that faulthandler writes when a test's time is up.
 _TIMED_OUT = "Timeout ("
 
 
@@ -48,7 +48,7 @@ class SuiteError(Exception):
 
 @dataclass
 class Outcome:
-    """What became of one test: pass, fail, error, skip, xfail, xpass, hang, crash or missing."""
+    """The outcome of one test: pass, fail, error, skip, xfail, xpass, hang, crash or missing."""
 
     outcome: str
     seconds: float = 0.0
@@ -67,7 +67,7 @@ class Run:
     #: calls that the suite's patches took in all workers, up to the last test that ended
     taken: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    #: what a run of no tests has imported
+    #: imports of a run without tests
     files: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
@@ -222,7 +222,7 @@ def _tail(path: Path, characters: int) -> str:
 
 
 class _Events:
-    """What a worker writes: the tests that it has chosen, then the start and the end of each, then its own end.
+    """The output of a worker: the tests that it has chosen, then the start and the end of each, then its own end.
 
     All of it may have been written by the code that is tested, so it is checked, and each test has one end only.
     """
@@ -295,7 +295,7 @@ def _is_name(name: Any) -> bool:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what steers Python: suites expect no PYTHONWARNINGS, and a path of their own.
+    """The environment without what steers Python: suites expect no PYTHONWARNINGS, and their own path.
 
     ``FASTIO_…`` settings stay, so that the suites can be run with others than the defaults.
     """

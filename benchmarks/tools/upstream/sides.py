@@ -24,7 +24,7 @@ class Side:
     patched: bool
     #: a suite as it runs there, by its name
     suite: Callable[[str], Suite]
-    #: what runs a suite there
+    #: returns the runner of a suite there
     runner: Callable[[Suite], Runner]
     #: why a suite cannot be run there; empty if it can
     missing: Callable[[Suite], str]
@@ -109,7 +109,7 @@ class Sides:
             return
         comparison.stock, comparison.patched = before, after
         if (whole or before.tests) and not any(each.outcome == "pass" for each in before.tests.values()):
-            comparison.faults.append("no test passes in stock, so nothing can be told")
+            comparison.faults.append("no test passes in stock, so nothing can be concluded")
 
         def alone(of_other: bool, test: str) -> Outcome:
             side = other if of_other else stock

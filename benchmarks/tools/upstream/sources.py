@@ -15,7 +15,7 @@ from benchmarks.tools.pythons import Unavailable
 #: Seconds for fetching an sdist.
 DOWNLOAD_LIMIT = 300
 
-#: What the tests of a package read by relative paths, in its directory of tests.
+#: Files that the tests of a package read by relative paths, in its directory of tests.
 _DATA = {"glance_store": ("etc",), "glance": ("etc", "var"), "openstack": ("unit/fixtures",)}
 
 
@@ -67,7 +67,7 @@ def unpack(archive: Path, directory: Path) -> Path:
 
 
 def data_of(package: Path) -> dict[str, Path]:
-    """What the tests of an installed package read by relative paths: where they look, and where it is.
+    """Return the files that the tests of an installed package read by relative paths: where they look, and the source.
 
     :raises Unavailable: if it was packaged without
     """

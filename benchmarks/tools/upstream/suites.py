@@ -35,7 +35,7 @@ class Suite:
     name: str
     #: test modules, loaded in this order
     modules: tuple[str, ...]
-    #: what comes before ``fastio.patch()``: nothing, ``"monkey_patch"``, or the name of a module to import
+    #: prelude of ``fastio.patch()``: nothing, ``"monkey_patch"``, or the name of a module to import
     prelude: str = ""
     env: dict[str, str] = field(default_factory=dict)
     #: arguments with which pytest finds the tests, instead of the modules; it runs where they are
@@ -46,7 +46,7 @@ class Suite:
     applied: tuple[str, ...] = ()
     #: patches that must have taken calls when the patched run ends
     taken: tuple[str, ...] = ()
-    #: what constants of fastio's are in the patched run, as ``module:name``: what the tests send is too little to gain
+    #: values of fastio's constants in the patched run, as ``module:name``: the tests send too little to gain
     constants: dict[str, int] = field(default_factory=dict)
     #: modules that the tests load anew, or whose classes they give other values: nothing follows from the patches there
     replaced: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Suite:
     environment: str = ""
 
     def arguments(self) -> tuple[str, ...]:
-        """Those of pytest."""
+        """Return the suites of pytest."""
         return self.pytest or (*_AS_UNITTEST, *self.modules)
 
     def find(self) -> Path | None:
@@ -107,7 +107,7 @@ def tests_of(folder: Path) -> tuple[str, ...]:
 
 
 def find_data(package: str, environment: str = "") -> Callable[[], Path]:
-    """What finds a directory from which the tests of an installed package, or of an environment's, find their data."""
+    """Return a function that finds the directory from which the tests of an installed package find their data."""
 
     def find() -> Path:
         reason = ENVIRONMENTS[environment].missing() if environment else ""
@@ -121,7 +121,7 @@ def find_data(package: str, environment: str = "") -> Callable[[], Path]:
     return find
 
 
-#: What the suites of the clients import.
+#: Imports of the clients' suites.
 _UNIT_TESTS = ("ddt", "fixtures", "requests_mock", "testscenarios", "testtools")
 CPYTHON = ("test.test_subprocess", "test.test_popen")
 EVENTLET = tuple(
@@ -142,7 +142,7 @@ SWIFTCLIENT = tuple(
     for name in ("authv1", "command_helpers", "multithreading", "service", "shell", "utils", "swiftclient")
 )
 #: Uploads do not go through ``contrib``: TLS by pyOpenSSL, SOCKS, and Python in a browser. A few tests need a route to
-#: other hosts. Those of what is known of servers' HTTP/2 hang now and then, and send nothing by fastio's patches. Those
+#: other hosts. Tests of knowledge about servers' HTTP/2 hang now and then, and send nothing by fastio's patches. Tests
 #: of a proxy's certificates wait long for what only urllib3's own fork of hypercorn does.
 URLLIB3 = (
     "test", "--ignore=test/contrib", "-mnot requires_network", "-knot http2_probe and not TestHTTPSProxyVerification",
@@ -190,13 +190,13 @@ UPLOADS: dict[str, Any] = {
 
 
 def of_processes() -> Iterator[Suite]:
-    """Those of CPython, eventlet and oslo.concurrency."""
+    """Return the suites of CPython, eventlet and oslo.concurrency."""
     yield Suite("cpython-native", CPYTHON, needs=(*CPYTHON, "test.support"), **NATIVE)
     yield Suite("cpython-green", CPYTHON, "monkey_patch", needs=(*CPYTHON, "test.support", "eventlet"), **GREEN)
     yield Suite(
         "eventlet", EVENTLET, exclusive=True, needs=("eventlet",), place=lambda: tests_in_sdist("eventlet", "tests"),
         pytest=(*_ALONE, *(f"{name.replace('.', '/')}.py" for name in EVENTLET)),
-        # as upstream's conftest.py sets it
+        # set by upstream's conftest.py
         env={"EVENTLET_TESTS": "1"}, **{**GREEN, "applied": (*GREEN["applied"], "green_sendall")},
     )  # fmt: skip
     needs = ("oslo_concurrency.tests.unit.test_processutils", "oslotest", "fixtures", "eventlet")
@@ -210,14 +210,14 @@ def of_processes() -> Iterator[Suite]:
 
 
 def in_both_modes(mode: str, prelude: str) -> Iterator[Suite]:
-    """Those of glance_store, glanceclient, openstacksdk, openstackclient, swiftclient and requests."""
+    """Return the suites of glance_store, glanceclient, openstacksdk, openstackclient, swiftclient and requests."""
     yield Suite(
         f"glance_store-{mode}", packaged_tests("glance_store"), prelude,
         needs=(
             "glance_store", "oslotest", *_UNIT_TESTS, "boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware",
         ),
         place=find_data("glance_store"),
-        # Those of fastio's patches of glance_store that its unit tests run through.
+        # The patches of glance_store that its unit tests run through.
         applied=(
             "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "image_hashing",
         ),
@@ -250,7 +250,7 @@ def in_both_modes(mode: str, prelude: str) -> Iterator[Suite]:
 
 
 def of_glance(environment: str, release: str) -> Iterator[Suite]:
-    """Those of one release; with release 32 its tests monkey patch, as glance-api itself does."""
+    """Return the suites of one release; with release 32 its tests monkey patch, as glance-api itself does."""
     # Before fastio, as in the service.
     common: dict[str, Any] = {
         "prelude": "glance.tests", "environment": environment, "place": find_data("glance", environment),

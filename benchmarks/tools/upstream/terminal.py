@@ -7,7 +7,7 @@ import time
 from fastio.tables import Table
 from fastio.terminal import width
 
-#: What a CI system takes an order from: a line of GitHub's, and one of Azure's or of the older GitHub's.
+#: Lines that a CI system takes as commands: GitHub's, and one of Azure's or of the older GitHub's.
 _ORDER = re.compile(r"^(?=[ \t]*::)|(?<=##)(?=\w*\[)", re.MULTILINE)
 #: Seconds between two lines about the same run.
 INTERVAL = 10.0
@@ -20,7 +20,7 @@ def harmless(text: str) -> str:
 
 
 class Screen:
-    """What is printed while suites run, and at the end."""
+    """The output while suites run, and at the end."""
 
     def __init__(self) -> None:
         #: run -> when it was last spoken of

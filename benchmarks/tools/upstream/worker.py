@@ -26,7 +26,7 @@ CHILDREN_VARIABLE = "FASTIO_UPSTREAM_CHILDREN"
 #: Own descriptors are kept above those that tests open, close and compare by number.
 LOWEST_OWN_FD = 100
 
-#: What a worker may report of a test, the worst last.
+#: Outcomes that a worker may report of a test, the worst last.
 ENDS = ("pass", "xfail", "skip", "xpass", "fail", "error")
 
 # Taken before the prelude: eventlet replaces the functions of os in place.
@@ -110,7 +110,7 @@ class Plugin:
         self._watchdog = watchdog
         self._is_chosen = is_chosen
         self._collector: Any = None
-        #: what cannot be collected, and why
+        #: modules that cannot be collected, and why
         broken = {f"collecting ({name})": reason for name, reason in absent.items()}
         self._broken = {key: reason for key, reason in broken.items() if is_chosen(key, True)}
         # Of the running test.
@@ -162,7 +162,7 @@ class Plugin:
 
     def pytest_runtest_logfinish(self) -> None:
         self._events.end(self._key, self._outcome, "\n".join(self._details), self._seconds)
-        # What a fixture of the module or the session does at its end counts for its last test.
+        # The end of a fixture of the module or the session counts for its last test.
         self._watchdog.arm()
 
 
@@ -179,7 +179,7 @@ def run_case(item: Any) -> None:
 
 
 def _outcome_of(report: Any) -> str:
-    """What pytest reports of a test, its fixtures or a subtest, in unittest's words."""
+    """pytest's report of a test, its fixtures or a subtest, in unittest's words."""
     if report.skipped:
         # A skipped subtest is not a skipped test.
         return "xfail" if hasattr(report, "wasxfail") else "pass" if hasattr(report, "context") else "skip"
