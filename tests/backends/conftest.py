@@ -1,4 +1,4 @@
-"""What the tests of the backends share."""
+"""Shared by the tests of the backends."""
 
 import os
 from collections.abc import Callable

@@ -74,7 +74,7 @@ def test_a_missing_package_gives_one_line(monkeypatch, tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_required_is_not_skipped(monkeypatch):
+def test_a_required_backend_is_not_skipped(monkeypatch):
     from tests.backends.required import missing
 
     monkeypatch.setenv("BACKENDS_REQUIRED", "http swift")

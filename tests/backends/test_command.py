@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "benchmarks.backends"]
 
 @contextmanager
 def up(*arguments: str) -> Iterator[subprocess.Popen]:
-    """The command running in a session of its own, killed at the end if it still runs."""
+    """The command running in a separate session, killed at the end if it still runs."""
     process = subprocess.Popen(
         [*COMMAND, "up", *arguments],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,

@@ -1,4 +1,4 @@
-"""What doc/source/measuring/backends.rst and CI say of the backends is what there is."""
+"""doc/source/measuring/backends.rst and CI name the backends that exist."""
 
 import re
 from pathlib import Path

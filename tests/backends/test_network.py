@@ -16,7 +16,7 @@ from benchmarks.backends.network import SERVER, Network
 from tests.backends.conftest import alive
 from tests.backends.required import missing
 
-#: More than the kernel keeps for a connection, and no multiple of what goes over a link at a time.
+#: More than the kernel keeps for a connection, and no multiple of a link's packets.
 SIZE = 3_000_001
 
 #: Sends a file to who connects first, and prints its port before.
@@ -39,7 +39,7 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60) as co
 
 @pytest.fixture
 def possible() -> None:
-    """The test is skipped where no network can be made, which only trying tells."""
+    """The test is skipped where no network can be made, which only an attempt shows."""
     reason = Network().why_not()
     if reason:
         missing(Network.name, reason)
@@ -61,7 +61,7 @@ def on(network: Network, host: str, *command: str) -> str:
 
 
 def interfaces(text: str) -> list[str]:
-    """The names that ``ip -brief link`` has told."""
+    """The names that ``ip -brief link`` has printed."""
     return [line.split()[0].partition("@")[0] for line in text.splitlines()]
 
 
@@ -107,7 +107,7 @@ def test_a_thread_is_on_a_machine_for_a_while(network: Network) -> None:
     own = here()
     with network.inside("client-1"):
         assert here() == os.readlink(network.namespace("client-1")) != own
-        # What it starts is there too.
+        # Its child is there, too.
         (line,) = subprocess.run(
             [network.find("ip"), "-brief", "address", "show", "dev", "eth0"], capture_output=True, text=True, timeout=60
         ).stdout.splitlines()
@@ -138,7 +138,7 @@ def test_nothing_is_left(tmp_path: Path) -> None:
 
 
 @real
-def test_a_link_that_cannot_be_made_is_told_and_nothing_is_left(tmp_path: Path, monkeypatch) -> None:
+def test_a_link_that_cannot_be_made_is_reported_and_nothing_is_left(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(networks, "_shaped", lambda *_: ["ip link set nowhere up"])
     with pytest.raises(BackendError, match='(?s)network did not start: .*Cannot find device "nowhere"'):
         Network(tmp_path, rate="1Gbit").start()
@@ -154,7 +154,7 @@ def test_a_link_that_cannot_be_made_is_told_and_nothing_is_left(tmp_path: Path, 
         ({"host": "x"}, "unknown parameter 'host'; its parameters: clients, rate"),
     ],
 )
-def test_what_can_not_be(parameters, message) -> None:
+def test_impossible_links(parameters, message) -> None:
     with pytest.raises(BackendError, match=message):
         Network(**parameters)
 
@@ -184,7 +184,7 @@ LACKING = {
 
 @real
 @pytest.mark.parametrize("name", LACKING)
-def test_what_is_missing_is_told(tmp_path: Path, monkeypatch, name: str) -> None:
+def test_a_missing_permission_is_reported(tmp_path: Path, monkeypatch, name: str) -> None:
     does, message = LACKING[name]
     program = tmp_path / name
     program.write_text(f"#!/bin/sh\n{does}\n")
@@ -194,7 +194,7 @@ def test_what_is_missing_is_told(tmp_path: Path, monkeypatch, name: str) -> None
     assert reason.startswith(f"network: {message}")
 
 
-def test_a_missing_program_is_told(monkeypatch) -> None:
+def test_a_missing_program_is_reported(monkeypatch) -> None:
     monkeypatch.setattr("benchmarks.backends.base.find_program", lambda name, *_: None)
     assert Network().why_not() == (
         "network: ip, tc, unshare, nsenter not installed; install with: apt-get install iproute2 util-linux"

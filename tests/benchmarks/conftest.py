@@ -1,4 +1,4 @@
-"""What the tests of the benchmarks share."""
+"""Shared by the tests of the benchmarks."""
 
 import os
 from importlib.util import find_spec

@@ -19,7 +19,7 @@ Fault = Callable[[BaseHTTPRequestHandler, int], bool]
 
 
 class Objects:
-    """What the server keeps, and what it has seen."""
+    """The objects of the server, and the requests that it has seen."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}

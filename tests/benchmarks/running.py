@@ -1,4 +1,4 @@
-"""Cases and single runs of the suites, for tests: with little data, in processes of their own like the engine's."""
+"""Cases and single runs of the suites, for tests: with little data, in separate processes like the engine's."""
 
 import io
 import json

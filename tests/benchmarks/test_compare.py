@@ -1,4 +1,4 @@
-"""Comparing two results: what differs comes first, and noise is told from change."""
+"""Comparing two results: differences come first, and noise is distinguished from change."""
 
 import random
 
@@ -66,7 +66,7 @@ def test_a_change_takes_both_the_ranks_and_the_interval():
     assert found.verdict == "noise"
 
 
-def test_what_differs_is_told():
+def test_differences_are_reported():
     before = samples.result(samples.case({"stock": samples.variant(SPREAD, details={"python": "3.11"})}))
     after = samples.result(
         samples.case(
@@ -103,12 +103,12 @@ def test_what_differs_is_told():
         ({}, {"backend": {"directory": "/dev/shm"}}, ["case cat: backend directory: (none) -> /dev/shm"]),
     ],
 )
-def test_what_was_around_is_told(before, after, told):
+def test_the_surroundings_are_reported(before, after, told):
     first, second = (samples.result(samples.case({"stock": SPREAD}, **fields)) for fields in (before, after))
     assert compare.compare(first, second).differences == told
 
 
-def test_what_can_not_be_compared_is_told():
+def test_incomparable_rows_are_reported():
     failure = {"reason": "exit status 1", "status": 1, "stderr": ""}
     before = samples.result(
         samples.case({"stock": SPREAD, "gone": SPREAD, "fails": SPREAD}),

@@ -66,7 +66,7 @@ def test_sizes(text, size) -> None:
     "text",
     ["", "x(1)", "c()", "c(1,2)", "c(-1)", "u(5,1)", "r(1)", "s(0,3)", "r(1,2", "h(1|2)", "h(1|2|0)", "h(3|2|1)", "1-"],
 )
-def test_what_selects_nothing(text) -> None:
+def test_empty_selectors(text) -> None:
     with pytest.raises(Wrong, match="is not|has no upper end|must be from|weights are 0"):
         selector(text)
 
@@ -123,7 +123,7 @@ def test_the_example() -> None:
                 assert next(Schedule(work.plan).share(0, 1))
 
 
-def test_what_a_file_means() -> None:
+def test_the_meaning_of_a_file() -> None:
     stages = {stage.name: stage for stage in cosbench.read(EXAMPLES / "swift.xml").stages}
     assert list(stages) == ["init", "prepare", "read", "pause", "mixed", "cleanup", "dispose"]
     assert stages["init"].works[0].containers == ("cosbench1", "cosbench2")
@@ -198,7 +198,7 @@ def test_configurations_are_inherited(tmp_path) -> None:
     assert (step.container, step.name) == ("c3", "b4.x")
 
 
-def test_a_storage_of_its_own(tmp_path) -> None:
+def test_a_separate_storage(tmp_path) -> None:
     own = '<storage type="swift" config="token=u;storage_url=http://h/v1/B;timeout=5000"/>'
     work = work_of(tmp_path, operation=own + WELL["operation"])
     assert work.plan.protocol == "swift" and work.plan.patience == 5
@@ -266,7 +266,7 @@ TOLD: list[tuple[int, str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("line", "message", "parts"), TOLD)
-def test_what_can_not_be_run_is_told_with_its_line(tmp_path, line, message, parts) -> None:
+def test_unsupported_elements_are_reported_with_their_line(tmp_path, line, message, parts) -> None:
     path = written(tmp_path, **parts)
     with pytest.raises(WorkloadError) as told:
         cosbench.read(path)
@@ -309,7 +309,7 @@ PUBLIC = """<workload name="swift-sample" description="as files that are publish
 </workflow></workload>"""
 
 
-def test_what_has_no_effect_is_read_with_a_notice(tmp_path) -> None:
+def test_elements_without_effect_are_read_with_a_notice(tmp_path) -> None:
     path = tmp_path / "public.xml"
     path.write_text(PUBLIC)
     found = cosbench.read(path)

@@ -67,7 +67,7 @@ def made(
 ) -> results.Result:
     """A result whose requests took so many seconds in each phase."""
     monkeypatch.setattr(engine, "ROOT", tmp_path)
-    # What is tested is not how narrow the intervals are.
+    # The width of the intervals is not tested.
     monkeypatch.setattr(statistics, "RESAMPLES", 100)
     rows = {}
     for title, seconds in transfers.items():
@@ -106,7 +106,7 @@ def test_the_tables(tmp_path, monkeypatch) -> None:
     assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "75%"
 
 
-def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
+def test_a_p99_that_has_grown_is_reported(tmp_path, monkeypatch) -> None:
     result = made(tmp_path, monkeypatch, {**ROWS, "swift-fastio": 0.011})
     goals = {row[0]: row[1:] for row in disk_swift_tables.goals(result).rows}
     assert goals["one-same: response p99, ms, swift"][-1] == "no"

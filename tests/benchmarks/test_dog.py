@@ -178,7 +178,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("settings", "words", "code", "message"), REFUSALS)
-def test_what_can_not_be_done_and_what_has_nothing_to_do(unchanged, settings, words, code, message):
+def test_impossible_calls_and_calls_without_effect(unchanged, settings, words, code, message):
     assert unchanged(*words.split(), settings=settings) == (code, b"", message)
 
 
@@ -259,7 +259,7 @@ class TestRead:
             assert unread(reader.fileno()) == 0
 
     @pytest.mark.parametrize("ignored", [False, True])
-    def test_nobody_reads_any_more(self, sheep, ignored):
+    def test_a_pipe_without_readers(self, sheep, ignored):
         """It dies of SIGPIPE, unless its parent has had that ignored."""
         sheep.image("img", OBJECT)
         assert signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN

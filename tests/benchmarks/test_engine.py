@@ -343,7 +343,7 @@ CASES = [
 
 def judgement(result):
     # A title is folded to the width of its table.
-    return [Table("What it says", ["cases of the result"], [[str(len(result.cases))]])]
+    return [Table("Findings", ["cases of the result"], [[str(len(result.cases))]])]
 
 def test_suite(recorded):
     recorded()
@@ -385,7 +385,7 @@ def test_recorded_runs_are_replayed(suite, tmp_path):
     assert len(benchmarks["test_suite[two-a]"]["stats"]["data"]) == 2
     assert "b: skipped: not here" in done.stdout
     assert "[2] " in done.stdout and "there is no backend 'nothing'" in done.stdout
-    assert "What it says" in done.stdout and "are not judged" not in done.stdout
+    assert "Findings" in done.stdout and "are not judged" not in done.stdout
     # The progress is seen while it runs, not with the output of a test that failed.
     assert "one: 8 runs" in done.stderr + done.stdout
 
@@ -405,10 +405,10 @@ def test_smoke_runs(suite, option):
     assert [case.name for case in result.cases] == ["one", "two"]
     assert result.cases[0].parameters == {"size": 1 << 20}
     assert [len(row.runs) for row in result.cases[0].variants.values()] == [1, 1]
-    assert "What it says" not in done.stdout and "are not judged" in done.stdout
+    assert "Findings" not in done.stdout and "are not judged" in done.stdout
 
 
-def test_what_fails_and_what_is_wrong_fails_its_test_only(suite):
+def test_failures_and_errors_fail_their_test_only(suite):
     done, result = suite("--quick", names=("a", "fails", "wrong"))
     assert done.returncode == 1
     assert "2 failed, 2 passed, 3 skipped" in done.stdout
@@ -474,7 +474,7 @@ def fake(monkeypatch):
     return made
 
 
-#: Says what it was told; the one that prepares gives the others something.
+#: Prints its surroundings; the one that prepares gives the others something.
 TOLD = """
 import json, os, sys
 name = sys.argv[-2]
@@ -516,7 +516,7 @@ def test_one_backend_for_all_runs_of_a_case(fake, told):
     assert case.backend == {"name": "fake", "workers": 2}
 
 
-def test_what_is_not_installed_skips_the_rows(fake, told):
+def test_a_missing_package_skips_the_rows(fake, told):
     assert {row.skipped for row in told(needs=("json", "no_such_package")).variants.values()} == {
         "not installed: no_such_package"
     }
@@ -571,7 +571,7 @@ def test_a_file_system_has_a_type(tmp_path):
     assert kind and servers.described(tmp_path) == f"{tmp_path} ({kind})"
 
 
-def test_a_case_whose_size_was_changed_says_so():
+def test_a_case_with_a_changed_size_is_marked():
     case = Case("a", "none", [Variant("a")], title="16 MiB", parameters={"size": 16 << 20}, quick={"size": 1 << 20})
     assert Options().title(case) == "16 MiB"
     assert Options(quick=True).title(case) == "16 MiB: 1 MiB in this run"

@@ -1,4 +1,4 @@
-"""Every figure of the kept results, as it is drawn: its words, axes and error bars; the overview has all of them."""
+"""Every figure of the kept results: its words, axes and error bars; the overview has all of them."""
 
 import itertools
 import re
@@ -118,7 +118,7 @@ def test_a_row_is_compared_with_the_same_row_without_fastio() -> None:
     }  # fmt: skip
 
 
-def test_where_fastio_is_the_baseline_the_best_of_the_others_is_told() -> None:
+def test_where_fastio_is_the_baseline_the_best_of_the_others_is_reported() -> None:
     rows = {"eventlet-fastio": [1.0] * 3, "uvloop": [0.5] * 3, "trio": [2.0] * 3, "reference": [0.1] * 3}
     assert (
         gains.finding(samples.case(rows)) == "Best of 3 by the median is uvloop, against eventlet-fastio: 2 x, better"

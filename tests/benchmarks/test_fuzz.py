@@ -116,7 +116,7 @@ def test_a_planted_fault_is_found_made_small_and_kept(tmp_path: pathlib.Path) ->
             break
     (kind,) = first.failures
     assert "communicate: value" in kind
-    # What was written can be run again, and shows the same; without the fault there is nothing to be seen.
+    # A written program can be run again, and shows the same; without the fault there is nothing to be seen.
     again, without = finder(tmp_path, plant="lost_data"), finder(tmp_path)
     for each in (again, without):
         each.replay(list((tmp_path / "failures").iterdir()))
@@ -174,7 +174,7 @@ SHARED = json.loads(pathlib.Path(sides.HERE, "seeds", "shared-file.json").read_t
                      marks=needs_eventlet),
     ],
 )  # fmt: skip
-def test_what_shows_a_fault(
+def test_a_fault_is_found(
     fault: str, group: str, shown_by: programs.Program, kind: str, tmp_path: pathlib.Path
 ) -> None:
     assert replay(tmp_path, shown_by, group=group).failures == {}
@@ -187,7 +187,7 @@ def test_the_command_replays_programs(tmp_path: pathlib.Path, capsys: pytest.Cap
     assert capsys.readouterr().out == "     1  programs in native/plain\nno failures\n"
 
 
-def test_what_is_a_matter_of_chance_is_no_failure(tmp_path: pathlib.Path) -> None:
+def test_chance_is_no_failure(tmp_path: pathlib.Path) -> None:
     # The child is not waited for: select() finds either.
     racy = program(["out:5:78", "exit:0"], {"stdout": "PIPE"}, *[{"op": "select", "f": "stdout", "timeout": 0.0}] * 40)
     assert replay(tmp_path, *[racy] * 5).failures == {}
@@ -273,7 +273,7 @@ def refused(by: str) -> dict[str, Any]:
         # All of it was sent: nothing may be different.
         ([BIG, READ], outcome({"value": 1}, {"value": 1}), outcome({"value": 1}, {"value": 2}),
          "read: value: int -> int"),
-        # What stock refuses to several at the same moment has no defined outcome …
+        # Stock's refusal of several at the same moment has no defined outcome …
         ([TOGETHER], refused("reentrant call inside <_io.BufferedWriter>"), outcome({"value": 2}), None),
         ([TOGETHER], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
         ([TOGETHER, READ], outcome({"value": 1}, {"error": "RuntimeError", "args": "Second simultaneous read"}),

@@ -104,7 +104,7 @@ def test_a_server_that_does_not_take_its_image(told: dict[str, Any]) -> None:
     assert list(prepared["images"]) == [""]
 
 
-def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
+def test_wrong_data_is_noticed(told: dict[str, Any], cache: Path) -> None:
     told["prepared"] = work("glance", "prepare", {"size": SIZE, "task": "download"}, told)
     assert work("glance", "transfer", {"size": SIZE, "task": "download"}, told)["verified"]
     image = told["prepared"]["images"][""]

@@ -1,4 +1,4 @@
-"""When a goal is met, and who says so: one place for all suites and for the loads."""
+"""When a goal is met: one place decides for all suites and for the loads."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""What the records of a run say: checked on operations whose outcome is known."""
+"""Findings from the records of a run: checked on operations whose outcome is known."""
 
 import json
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_of_fixed_work_all_counts(tmp_path) -> None:
     assert not any("too short" in note for note in report.notes(found, part))
 
 
-def test_what_is_not_all_in_a_part_counts_in_proportion(tmp_path) -> None:
+def test_an_operation_partly_in_a_part_counts_in_proportion(tmp_path) -> None:
     found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 4, size=8000), operation(1, 2, 3)])).operations
     assert analysis.within(found, analysis.Window(1, 2.5, True)) == pytest.approx((3000 + 500, 0.375 + 0.5))
     assert analysis.within(found, analysis.Window(5, 6, True)) == (0, 0)
@@ -118,7 +118,7 @@ def test_phases_and_percentiles(tmp_path) -> None:
         assert middle["p99"] == pytest.approx(99.01 * share, rel=1e-3)
 
 
-def test_what_failed_has_no_times(tmp_path) -> None:
+def test_a_failure_has_no_times(tmp_path) -> None:
     operations = [operation(0, n, n + (0.9 if n % 4 == 0 else 0.1), error="x" * (n % 4 == 0)) for n in range(20)]
     found = analysis.read(run_of(tmp_path / "run", operations))
     every = dict.fromkeys(("p50", "p90", "p99", "p99.9"), 100)
@@ -129,11 +129,11 @@ def test_what_failed_has_no_times(tmp_path) -> None:
     assert analysis.percentiles(failed, "whole") == {}
 
 
-def test_failures_are_told(tmp_path) -> None:
+def test_failures_are_reported(tmp_path) -> None:
     operations = [operation(0, n, n + 1, error="status 503: busy" if n % 4 == 0 else "") for n in range(20)]
     found = analysis.read(run_of(tmp_path / "run", operations))
     figures = report.figures(found)
-    # What has failed is not what was wrong.
+    # Failures are not wrong answers.
     assert (figures["failed"], figures["success_ratio"], figures["verified"]) == (5, 0.75, True)
     assert "5 x status 503: busy" in report.notes(found)
     cells = shown(found)
@@ -184,7 +184,7 @@ def test_errors_that_are_all_different_take_little_room(tmp_path) -> None:
     assert sum(found.errors.values()) == 500
 
 
-def test_what_was_not_carried_out_is_told(tmp_path) -> None:
+def test_omissions_are_reported(tmp_path) -> None:
     for total, told in ((20, False), (21, True)):
         found = analysis.read(run_of(tmp_path / str(total), steady(0, 20), plan={"total": total}))
         assert ("only 20 of 21 operations were carried out" in found.doubts) == told
@@ -212,7 +212,7 @@ def test_a_run_whose_generator_was_busy_for_more_than_a_few_seconds_is_marked(tm
     assert any("LIMITED BY THE LOAD GENERATOR" in note for note in table.notes) == limited
 
 
-def test_a_lost_worker_is_told(tmp_path) -> None:
+def test_a_lost_worker_is_reported(tmp_path) -> None:
     found = analysis.read(run_of(tmp_path / "run", steady(0, 100), about={"lost": True}))
     assert report.figures(found)["verified"] is False
     assert any("worker 0 was lost" in note for note in report.notes(found))
@@ -225,7 +225,7 @@ def test_a_lost_worker_is_told(tmp_path) -> None:
         ("", "not a single operation"),
     ],
 )  # fmt: skip
-def test_what_is_no_run(tmp_path, content, message) -> None:
+def test_files_that_are_no_run(tmp_path, content, message) -> None:
     directory = run_of(tmp_path / "run", [])
     if content:
         (directory / records.SUMMARY).write_text(content)

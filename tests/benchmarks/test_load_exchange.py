@@ -60,7 +60,7 @@ def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
     with object_server.serving(plan(10), close_after) as (url, objects):
         connection = Connection(url)
         for _ in range(3):
-            # Without the header that would say so.
+            # Without the header that would announce it.
             assert connection.exchange("GET", "/load1/object-1").status == 200
         connection.close()
         assert len(objects.connections) == 3
@@ -77,6 +77,6 @@ def test_of_an_error_the_beginning_is_kept() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1", "127.0.0.1:80", "http://"])
-def test_what_is_no_url_of_a_service(url) -> None:
+def test_urls_that_are_no_service(url) -> None:
     with pytest.raises(ValueError, match="is not the URL of a service"):
         Connection(url)

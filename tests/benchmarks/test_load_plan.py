@@ -70,7 +70,7 @@ OPERATIONS_THAT_ARE_NONE = [
         ({"format": "other"}, "no plan of a load"),
     ],
 )
-def test_what_is_wrong_is_named(change, message) -> None:
+def test_errors_are_named(change, message) -> None:
     with pytest.raises(Wrong, match=re.escape(message)):
         plans.from_dict({**plan().to_dict(), **change})
 
@@ -187,7 +187,7 @@ def test_arrivals_keep_to_their_rate() -> None:
     assert statistics.pstdev(gaps) == pytest.approx(0.02, rel=0.03)
 
 
-def test_what_is_due_after_the_plans_time_is_not_done() -> None:
+def test_an_operation_due_after_the_plans_time_is_not_done() -> None:
     chosen = plan(total=0, seconds=2, rate=10)
     moments = [step.due for step in Schedule(chosen).share(0, 1)]
     assert moments == list(itertools.takewhile(lambda moment: moment < 2, due(chosen))) and len(moments) > 5

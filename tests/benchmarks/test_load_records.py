@@ -33,7 +33,7 @@ def written(path: Path, given_records: list[Record], every: int = 1000) -> Path:
 
 
 @given(RECORDS, st.integers(1, 10))
-def test_what_was_written_is_read(tmp_path_factory, given_records, every) -> None:
+def test_written_records_are_read(tmp_path_factory, given_records, every) -> None:
     path = written(tmp_path_factory.mktemp("records") / "worker-3.csv.gz", given_records, every)
     found = list(records.read(path))
     assert [each.start for each in found] == pytest.approx([each.start for each in given_records], abs=1e-6)

@@ -90,7 +90,7 @@ def test_a_time_instead_of_a_number(tmp_path) -> None:
 
 
 def stall(at: int, seconds: float) -> object_server.Fault:
-    """From this request on nobody is answered, for so many seconds."""
+    """From this request on none is answered, for so many seconds."""
     until = [0.0]
 
     def fault(handler: Any, count: int) -> bool:
@@ -112,12 +112,12 @@ def test_an_open_loop_shows_a_stall(tmp_path, monkeypatch) -> None:
     # Two processes have shared it evenly, and their users are different ones.
     assert len({worker["pid"] for worker in found.workers}) == 2 and len(set(found.operations.user)) == 4
     assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 75, 1: 75}
-    # Of those that were due while nobody was answered, four were under way at the most, and all of them waited.
+    # Of those that were due while none was answered, four were under way at the most, and all of them waited.
     assert (found.operations.milliseconds("from_due") >= 500).sum() >= 45
     assert report.figures(found)["from_due_p99_ms"] >= 900
 
 
-def test_what_nobody_can_begin_in_time_has_failed(tmp_path) -> None:
+def test_an_operation_that_cannot_begin_in_time_has_failed(tmp_path) -> None:
     chosen = plan(users=1, total=40, size=1000, rate=100, patience=0.5)
     directory = tmp_path / "run"
     with object_server.serving(chosen, stall(5, 2.0)) as (url, _):
@@ -187,7 +187,7 @@ def test_workers_that_keep_waiting_take_part_in_one_run_after_the_other(tmp_path
             assert len(found.operations) == 10 and len(found.workers) == 1
 
 
-def test_what_goes_wrong_is_recorded(tmp_path) -> None:
+def test_errors_are_recorded(tmp_path) -> None:
     def fault(handler, count: int) -> bool:
         if count % 10 == 1:
             object_server.reset(handler)
@@ -226,7 +226,7 @@ def test_a_server_that_does_not_end(tmp_path, drips) -> None:
             handler.send_response(200)
             handler.send_header("Content-Length", "20000")
             handler.end_headers()
-        # So long that no byte comes later on a busy machine either.
+        # Long enough that no byte comes later on a busy machine either.
         while not released.wait(0.1 if drips else 60):
             try:
                 handler.wfile.write(b"x")
@@ -277,7 +277,7 @@ def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
         (["--processes", "-1"], "is not a number from 0 on"),
     ],
 )
-def test_what_can_not_be_done_is_told(tmp_path, arguments, message) -> None:
+def test_impossible_plans_are_reported(tmp_path, arguments, message) -> None:
     more = ["--workers", "1"] if arguments[0] == "--bind" else []
     master = start("run", written(tmp_path, plan()), "--output", str(tmp_path / "run"), *arguments, *more)
     errors = master.communicate(timeout=100)[1]

@@ -35,7 +35,7 @@ def swift():
 
 @pytest.fixture(scope="module")
 def objects(swift):
-    """What is in Swift, by name."""
+    """The objects in Swift, by name."""
     content = {"only/in-swift.txt": LOG, "both.txt": b"from swift", "large.bin": LARGE, "ünïcode/ü.txt": LOG}
     parameters, container = {"objects": 1, "size": 0}, disk_swift.CONTAINER.name(1)
     plan = disk_swift.writing(parameters, swift)
@@ -112,7 +112,7 @@ def test_logs_are_what_they_are(server, path, wanted) -> None:
         ("/" + "a" * 1100, 400),
     ],
 )  # fmt: skip
-def test_what_is_not_given(server, path, status) -> None:
+def test_refused_paths(server, path, status) -> None:
     found, body, headers = ask(server, path)
     assert found == status
     assert b"outside" not in body and b"root:" not in body and headers["X-Evil"] is None
@@ -125,7 +125,7 @@ def test_other_methods(server) -> None:
 
 
 def test_clients_that_go_away(server) -> None:
-    """What is left of their answers is nobody else's."""
+    """The rest of their answers goes to no other client."""
     address = urllib.parse.urlsplit(server.access()["url"])
     for _ in range(5):
         with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
@@ -173,7 +173,7 @@ def test_its_requests_are_traced(tmp_path: Path, fastio: str) -> None:
         assert ask(running, "/large.bin")[:2] == (200, LARGE)
         assert ask(running, "/none.txt")[0] == 404
         found = until(lambda: each if len(each := asked(running)) >= 2 else None, "both requests")
-        # Its end may be told after that of the next request.
+        # Its end may be reported after that of the next request.
         (body,) = until(lambda: traces.ends(running.traces, "log-server.body"), "the body")
     told = [(each["path"], each["status"], each["outcome"], each["bytes"]) for each in found]
     # The names of logs may say anything, so none is recorded.

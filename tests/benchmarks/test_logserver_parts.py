@@ -1,4 +1,4 @@
-"""The parts of the log server: paths and files, with whatever anybody may send."""
+"""The parts of the log server: paths and files, with arbitrary input."""
 
 import os
 import socket
@@ -76,7 +76,7 @@ def test_a_file_of_the_disk(root, chunks) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "b", "a/log/x", "a/none", "link", "linked/secret", "pipe", "socket", "x" * 255])
-def test_what_is_no_file_of_the_disk(root, name, monkeypatch) -> None:
+def test_names_that_are_no_file_of_the_disk(root, name, monkeypatch) -> None:
     # The address of such a socket may be too long.
     monkeypatch.chdir(root)
     (root / "link").symlink_to(root.parent / "secret")

@@ -29,7 +29,7 @@ pytestmark = with_services
 
 
 def test_a_link_that_is_full_is_the_limit() -> None:
-    """What the links have is of whole packets, so a full one carries a little less of the images' bytes."""
+    """The links count whole packets, so a full one carries a little less of the images' bytes."""
     found = find(
         Usage(1.0),
         {"bytes": 113 << 20, "seconds": 1.0, "generator_cpu": 0.2, "whole_p50_ms": 10.0},

@@ -33,7 +33,7 @@ CASES = {case.name: case for case in bench_never_slower.CASES}
 SERVICES = [name for name in CASES if name.startswith("glance-3")]
 PARAMETERS = {"size": 64 * MIB, "busy": 2, "many": 20}
 ONE = [Cell(KIB, 1, 0, False)]
-#: So long that only what the figures say ends a cell.
+#: Long enough that only the figures end a cell.
 EVER = 1e9
 
 
@@ -104,20 +104,20 @@ class Fakes:
 
 
 def in_turn(*seconds: float) -> list[float]:
-    """What calls take, in turn."""
+    """The durations of calls, in turn."""
     return list(itertools.islice(itertools.cycle(seconds), 200))
 
 
 @pytest.mark.parametrize(
     ("fastio", "budget", "parts", "verdict", "times"),
     [
-        # What is faster is decided by few pairs; the first of each is not measured.
+        # A faster side is decided by few pairs; the first of each is not measured.
         ([[1.0, 0.5]], Budget(EVER, 6), [6], pairs.NOT_SLOWER, Interval(2, 2, 2)),
-        # So is a loss of less than a percent.
+        # A loss of less than a percent is as well.
         ([in_turn(1.005, 0.999)], Budget(EVER, 6), [6], pairs.NOT_SLOWER, Interval(0.998, 0.995, 1.001)),
-        # What is undecided goes on up to the most pairs.
+        # An undecided cell goes on up to the most pairs.
         ([in_turn(0.5, 2.0)], Budget(EVER, 6), [60], pairs.NOT_SLOWER, Interval(1.25, 0.5, 2)),
-        # What is slower is measured again by new processes, and is chance if it is slower once only.
+        # A slower side is measured again by new processes, and is chance if it is slower once only.
         ([[2.0], [4.0]], Budget(0, 6), [6, 6], pairs.SLOWER, Interval(0.375, 0.25, 0.5)),
         ([[2.0], [1.0]], Budget(0, 6), [6, 6], pairs.NOT_SLOWER, Interval(0.75, 0.5, 1)),
         ([[2.0]], Budget(0, 1), [1], pairs.UNDECIDED, Interval(0.5, 0.5, 0.5)),
@@ -133,7 +133,7 @@ def test_when_a_cell_is_decided(
     assert {name: found[name] for name in (*Cell._fields, "calls")} == {**ONE[0]._asdict(), "calls": 1}
     assert pairs.verdict(found) == verdict
     assert pairs.interval(found) == pytest.approx(times, abs=5e-4)
-    # Who is first alternates.
+    # The sides alternate in being first.
     assert fakes.log[3:5] == ["stock", "fastio"] and fakes.log[5:7] in ([], ["start", "stock"], ["fastio", "stock"])
 
 
@@ -147,7 +147,7 @@ def test_short_calls_come_in_batches() -> None:
     assert found["calls"] == 300
 
 
-def test_wrong_bytes_are_told() -> None:
+def test_wrong_bytes_are_reported() -> None:
     _, right = pairs.measure(Fakes([0.5], right=False), ONE, Budget(0, 6))
     assert not right
 
@@ -178,7 +178,7 @@ def test_a_process_checks_the_bytes(wrong: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("green", [False, pytest.param(True, marks=needs_eventlet)])
-def test_so_many_call_at_once(green: bool, run_python: Callable[..., Any]) -> None:
+def test_many_call_at_once(green: bool, run_python: Callable[..., Any]) -> None:
     run_python(
         """
         import sys
@@ -192,7 +192,7 @@ def test_so_many_call_at_once(green: bool, run_python: Callable[..., Any]) -> No
         from benchmarks.operations.base import Crowd
 
         crowd, all_of_them = Crowd(sys.argv[1] == "True"), threading.Barrier(20)
-        # Nobody passes before all are there.
+        # None passes before all are there.
         assert sorted(crowd.each(lambda: all_of_them.wait(60), 20)) == list(range(20))
         assert crowd.each(lambda: 7, 1) == [7]
         """,

@@ -140,7 +140,7 @@ def test_markdown():
     assert page.markdown("T", [Section("S", [Code("```")])]).endswith("````\n```\n````\n")
 
 
-def test_what_is_written_is_whole(tmp_path, monkeypatch):
+def test_a_written_page_is_whole(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
     with pytest.raises(UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""What people see of a result: tables and plots."""
+"""The presentation of a result: tables and plots."""
 
 import io
 from typing import Any
@@ -48,7 +48,7 @@ def test_rows():
     assert [row[-2] for row in second.rows] == ["6", "3"]
 
 
-def test_rows_are_compared_with_their_own_and_the_backend_is_told():
+def test_rows_are_compared_with_their_own_and_the_backend_is_named():
     rows = {
         "native-stock": samples.variant([1.0] * 3, against="native-stock"),
         "native-fastio": samples.variant([0.5] * 3, against="native-stock"),
@@ -67,7 +67,7 @@ def test_rows_are_compared_with_their_own_and_the_backend_is_told():
     assert "backend: swift, its files in /dev/shm, client_chunk_size 1 MiB" in table.notes
 
 
-def test_doubts_are_told():
+def test_doubts_are_reported():
     first, second = (tables.table(case, samples.MACHINE) for case in sample().cases)
     assert first.notes == [
         "parameters: size 200 MiB",

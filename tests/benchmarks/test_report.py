@@ -102,7 +102,7 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
 
     from benchmarks.harness.plots import Drawing
 
-    module: Any = types.ModuleType("made_up", "What a ``made up`` suite is.\n\nMore.")
+    module: Any = types.ModuleType("made_up", "A ``made up`` suite.\n\nMore.")
     module.judgement = lambda result: [Table("Bottlenecks", ["", "what"], [["1", "CPU"]]), Table("No rows", [""], [])]
     module.PLOTS = {
         "cpu": Drawing("CPU by workload number", lambda result: pyplot.figure()),
@@ -115,7 +115,7 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
     sample(suite="matrix quick").write(path)
     assert report(path, "-o", page) == 0
     text = page.read_text()
-    for expected in ("What a made up suite is.", "Bottlenecks", "CPU by workload number"):
+    for expected in ("A made up suite.", "Bottlenecks", "CPU by workload number"):
         assert expected in text
     assert "No rows" not in text and "Not drawn" not in text
     assert len(Read(text).tags("img")) == 2
@@ -136,7 +136,7 @@ def lacking(path):
         (lambda path: sample(suite="made-up").write(path), "suite 'made-up' is none that a report knows: allowed are "),
     ],
 )
-def test_what_is_no_result(path, tmp_path, capsys, make, said):
+def test_files_that_are_no_result(path, tmp_path, capsys, make, said):
     other = tmp_path / "other.json"
     make(other)
     page = tmp_path / "page.html"
@@ -158,7 +158,7 @@ def test_what_is_no_result(path, tmp_path, capsys, make, said):
         (["{0}/sheepdog.json", "-o", "{0}/a"], "sheepdog.json: given twice"),
     ],
 )
-def test_what_can_not_be_written(path, tmp_path, capsys, arguments, said):
+def test_unwritable_reports(path, tmp_path, capsys, arguments, said):
     before = path.read_bytes()
     assert report(path, *(each.format(tmp_path) for each in arguments)) == 2
     assert said.format(tmp_path) in capsys.readouterr().err

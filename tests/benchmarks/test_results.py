@@ -8,7 +8,7 @@ from benchmarks.harness import results
 from tests.benchmarks import samples
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_a_written_result_is_read_again(tmp_path):
     failure = {"reason": "exit status 1", "status": 1, "stderr": "no"}
     written = samples.result(
         samples.case({"stock": [0.5, 0.25], "failed": samples.variant([], failure=failure), "fast": [0.1]}),

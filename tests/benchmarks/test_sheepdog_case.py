@@ -39,7 +39,7 @@ def test_the_legacy_loop_reads_a_kilobyte_and_waits_twice_for_it():
     assert found["waits"] == pytest.approx(2 * SIZE // 1024, rel=0.02)
 
 
-def test_stock_eventlet_writes_half_a_kilobyte_at_a_time():
+def test_stock_eventlet_writes_pieces_of_half_a_kilobyte():
     found = work("sheepdog", "eventlet-stock", {"task": "write", "pauses": "none", "size": SIZE, "chunk": SIZE})
     assert found["verified"] is True
     assert found["waits"] >= 2 * SIZE // 512

@@ -25,7 +25,7 @@ CONTENT = os.urandom(1_300_001)
 
 
 class Server:
-    """Answers each request with what it is told to, and knows who has asked."""
+    """Answers each request with the given answer, and knows which client has asked."""
 
     def __init__(self) -> None:
         self.body = CONTENT
@@ -33,7 +33,7 @@ class Server:
         self.status = 200
         #: addresses and ports of the clients
         self.seen: list[tuple[str, int]] = []
-        #: paths of uploads -> what has come
+        #: paths of uploads -> received bytes
         self.taken: dict[str, bytes] = {}
         #: headers of the last upload
         self.told: dict[str, str] = {}
@@ -138,7 +138,7 @@ OTHER = CONTENT[:-1] + bytes([CONTENT[-1] ^ 1])
         ({"status": 503}, "503"),
     ],
 )
-def test_what_is_wrong_is_noticed(
+def test_wrong_answers_are_noticed(
     server: Server, plan: Plan, damaged: dict[str, Any], named: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     vars(server).update(damaged)
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_noticed(
     assert named in capfd.readouterr().err
 
 
-def test_what_is_wrong_later_is_noticed(server: Server, plan: Plan) -> None:
+def test_later_errors_are_noticed(server: Server, plan: Plan) -> None:
     with Clients(plan) as running:
         running.wait()
         server.body = OTHER

@@ -1,6 +1,6 @@
 """The contract of all suites: what one declares fits together, and pytest collects it.
 
-What the runs of a suite do is tested beside its workload.
+The runs of a suite are tested beside its workload.
 """
 
 import importlib
@@ -22,7 +22,7 @@ def cases(suite):
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_what_a_suite_declares_fits_together(suite):
+def test_the_declarations_of_a_suite_fit_together(suite):
     names = [case.name for case in cases(suite)]
     assert names and len(set(names)) == len(names)
     quick = Options(quick=True)

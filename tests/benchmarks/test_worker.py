@@ -22,7 +22,7 @@ def test_the_directory_is_this_user_s_only(place: pathlib.Path) -> None:
     assert place.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_link_that_somebody_has_put_there_is_refused(place: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_a_link_in_its_place_is_refused(place: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     place.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PermissionError, match=worker.CACHE_VARIABLE):
@@ -32,7 +32,7 @@ def test_a_link_that_somebody_has_put_there_is_refused(place: pathlib.Path, tmp_
 def test_a_directory_that_others_may_write_to_is_refused(place: pathlib.Path) -> None:
     place.mkdir()
     place.chmod(0o777)
-    with pytest.raises(PermissionError, match="nobody else"):
+    with pytest.raises(PermissionError, match="no other user"):
         worker.cache_directory()
 
 

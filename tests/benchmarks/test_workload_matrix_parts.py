@@ -1,4 +1,4 @@
-"""What the workload matrix is made of: samples and agents, the bottleneck, limits on servers, a slow path."""
+"""The parts of the workload matrix: samples and agents, the bottleneck, limits on servers, a slow path."""
 
 import contextlib
 import gzip
@@ -63,7 +63,7 @@ def test_a_process_is_sampled_with_its_children() -> None:
             assert own["cores"] == sorted(os.sched_getaffinity(0))
             ((thread, cpu),) = [each for each in counters["thread"].items() if each[0].startswith(f"{child} ")]
             later = sampler.sample()["counters"]
-            # It goes on while it is looked at. User and system time are each told in whole ticks of 10 ms.
+            # It goes on while it is looked at. User and system time are each reported in whole ticks of 10 ms.
             assert thread == f"{child} {child}"
             assert counters["process cpu"][child] - 0.03 <= cpu <= later["process cpu"][child] + 0.03
             assert len(counters["core"]) == psutil.cpu_count() and 0 < first["memory"][0] < first["memory"][1]
@@ -133,7 +133,7 @@ def samples_in(directory: Path, lines: list[dict], **about) -> Samples:
     return Samples(path)
 
 
-def test_what_was_used_in_between(tmp_path) -> None:
+def test_the_use_in_between(tmp_path) -> None:
     # Nothing until 10, then 0.8 processors.
     lines = [sample(float(moment), max(0.0, 0.8 * (moment - 10))) for moment in range(21)]
     found = usage.of([samples_in(tmp_path, lines)], 10.5, 19.5)
@@ -207,7 +207,7 @@ def told(monkeypatch) -> set[float]:
 
 @contextlib.contextmanager
 def agent_process() -> Iterator[tuple[str, int]]:
-    """One as it is started by hand, on loopback."""
+    """One that is started by hand, on loopback."""
     command = [sys.executable, "-m", "benchmarks.load", "agent", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -251,7 +251,7 @@ def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
         assert agent.Remote(*address, {}).clock() > 0
 
 
-def test_an_agent_that_is_lost_is_told(tmp_path) -> None:
+def test_an_agent_that_is_lost_is_reported(tmp_path) -> None:
     with contextlib.ExitStack() as stack:
         with agent_process() as address:
             problems = stack.enter_context(agent.everywhere(tmp_path, [], [address], {}, 0.05))
@@ -276,10 +276,10 @@ FIGURES = {"generator_cpu": 0.3, "bytes": 30 * MIB, "seconds": 3.0, "whole_p50_m
 
 
 PROXY = server("proxy", 0.4)
-#: What was used, figures of the load, limits (those of 8 users if there are none), and what is then told.
+#: Used resources, figures of the load, limits (those of 8 users if there are none), and the resulting report.
 BOTTLENECKS = [
     (used(PROXY), {"generator_cpu": 0.95}, None, "generator", "0.95 of its one processor"),
-    # What explains the others is named, not what is used most.
+    # The cause is named, not the most used resource.
     (used(server("proxy", 1.9, 0.99), cores=(0.99, 0.99)), {"generator_cpu": 0.92}, None, "generator",
      "0.92 of its one processor"),
     (used(server("proxy", 0.5), PROXY, disks={"vda": [0, 90 * MIB, 0.99]}), {}, Limits(1.0, "pinned", users=8), "quota",
@@ -315,7 +315,7 @@ def test_the_bottleneck(used_, figures, limits_, resource, words) -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_a_machine_that_others_use_is_told() -> None:
+def test_a_machine_that_others_use_is_reported() -> None:
     run: Any = types.SimpleNamespace(workers=[{"cpu": [[1.0, 0.2], [2.0, 0.4]]}, {"cpu": [[1.0, 0.1], [2.0, 0.1]]}])
     quiet = used(server("proxy", 0.5), server("object", 0.4), cores=(0.8, 0.9))
     assert report.disturbed(run, quiet) == []
@@ -355,7 +355,7 @@ def test_a_quota_holds_and_ends() -> None:
                 spent, taken = server_cpu_seconds([process.pid]) - before, time.monotonic() - begin
                 return spent > 0 and taken > 2 and spent < 0.2 * taken + 0.1
 
-            # What it has had too much, while nobody looked because the machine was busy, it lacks afterwards.
+            # An excess that went unnoticed because the machine was busy is missing afterwards.
             until(keeps_to_it, "no more than its part", 60)
         # It may go on.
         assert psutil.Process(process.pid).status() != psutil.STATUS_STOPPED

@@ -68,7 +68,7 @@ def failed(tmp_path: Path, what: Workload, message: str) -> report.Found:
 
 
 def statuses(tmp_path: Path) -> list[str]:
-    """What became of each stage."""
+    """The outcome of each stage."""
     return [stage["status"] for stage in json.loads((tmp_path / "out" / stages.SUMMARY).read_text())["stages"]]
 
 
@@ -135,16 +135,16 @@ def test_a_workload_from_the_command_line(tmp_path) -> None:
     assert ran.stderr.splitlines() == ["init …", "one …", "two …", "cleanup …"]
     found = report.read(tmp_path / "out")
     main = named(found, "a")
-    # A hundredth of the writes fail, and all are told.
+    # A hundredth of the writes fail, and all are reported.
     assert main.figures["success_ratio"] == 0.992 and main.figures["failed"] == 8
     assert set(main.run.errors) == {"status 503: busy"}
     assert len(main.run.operations) == 1000 and sum(main.run.operations.kind == "write") == 800
     assert main.details["shares"]["resource"] and sum(main.details["usage"]["machines"][0]["cores"]) > 0
-    # What fails is not wrong data.
+    # Failures are not wrong data.
     assert main.figures["verified"] is True
     case, other = results.read(tmp_path / "r.json").cases
     assert case.figures("one, a")[0] > 0 and case.variants["one, a"].details["usage"]["machines"]
-    # What moves no bytes is compared by its times.
+    # Operations that move no bytes are compared by their times.
     assert list(case.variants) == ["one, a", "two, b"] and list(other.variants) == ["two, c", "cleanup"]
     assert case.parameters["protocol"] == "swift" and "users" not in case.parameters
     again = command("analyze", str(tmp_path / "out"))
@@ -167,7 +167,7 @@ def test_a_workload_from_the_command_line(tmp_path) -> None:
         (["swift.xml", "-o", "x", "--agents", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
     ],
 )
-def test_what_can_not_be_carried_out_is_told(tmp_path, arguments, message) -> None:
+def test_impossible_workloads_are_reported(tmp_path, arguments, message) -> None:
     shutil.copy(EXAMPLES / "swift.xml", tmp_path)
     (tmp_path / "wrong.xml").write_text("<a/>")
     ran = command("workload", *arguments, cwd=tmp_path)
@@ -185,7 +185,7 @@ def test_works_of_a_stage_go_on_at_the_same_time(tmp_path) -> None:
     assert len(named(found, "cleanup").run.operations) == 6
 
 
-def test_what_has_failed_ends_it_but_for_what_cleans_up(tmp_path) -> None:
+def test_a_failure_ends_it_but_for_the_cleanup(tmp_path) -> None:
     with object_server.serving(fault=every(2)) as (url, _):
         what = workload(tmp_path / "w.xml", TEXT.format(url=url, total=200, more='afr="0"'))
         found = failed(tmp_path, what, "stage one, work a: .*of 200")
@@ -226,11 +226,11 @@ def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
     assert {each.title for each in found.works} == {"prepare", "read", "mixed, large", "mixed, small", "cleanup"}
     for each in found.works:
         assert each.title == "cleanup" or each.figures["success_ratio"] == 1, each.run.errors
-        # What is sampled here and by the agent, brought together with the operations.
+        # Samples from here and from the agent, brought together with the operations.
         processes = each.details["usage"]["processes"]
         assert {"swift-proxy-server", "swift-object-server", "object"} <= {one["name"] for one in processes}
         assert len(each.details["usage"]["machines"]) == 2
-        # What they used is the same, but how exactly each tells it in so short a time is the machine's business.
+        # Both used the same, but how exactly each measures it in so short a time depends on the machine.
         here, there = (one for one in processes if one["name"] in ("swift-object-server", "object"))
         assert set(here["pids"]) == set(there["pids"])
         assert each.details["shares"]["shares"]
@@ -266,7 +266,7 @@ def operations(path: Path) -> int:
 
 
 def test_a_server_that_dies(tmp_path, monkeypatch) -> None:
-    """It is gone for good: the run ends, tells the truth, and what can not be cleaned up is told."""
+    """It is gone for good: the run ends with the right report, also of objects that cannot be cleaned up."""
     killed: list[float] = []
 
     def kill() -> None:
@@ -290,7 +290,7 @@ def test_a_server_that_dies(tmp_path, monkeypatch) -> None:
     main = named(found, "main").run.operations
     assert len(named(found, "main").run.workers) == 2
     late = main.start + named(found, "main").run.started > killed[1] + 0.1
-    # What was begun after its end has failed, all of it; what had ended before has not.
+    # All operations begun after its end have failed; those that had ended before have not.
     assert main.failed[late].all() and late.sum() > 5
     early = main.end + named(found, "main").run.started < killed[0] - 0.1
     assert not main.failed[early].any() and early.sum() > 5

@@ -27,7 +27,7 @@ REPRODUCERS = sorted((SOURCE / "candidates" / "reproduce").glob("*.py"))
 WITHOUT_NOTES = ("eventlet", "python-swiftclient", "urllib3")
 #: Variables that name a Python which has the release of a project, and what its tests import.
 ELSEWHERE = {"glance": ENVIRONMENTS["glance33"].variable, "nova": "CANDIDATES_NOVA", "ironic": "CANDIDATES_IRONIC"}
-#: What the tests of those import that are tested in this Python.
+#: Imports of the tests of those that are tested in this Python.
 NEEDED = {
     "eventlet": (),
     "oslo.concurrency": ("oslotest", "fixtures", "testtools"),

@@ -22,7 +22,7 @@ LIMIT = 60.0
 #: The same where tests hang: this is what each of them costs.
 SHORT = 4.0
 
-#: Methods of a test case, by names that end with what has to become of them.
+#: Methods of a test case, by names that end with the expected outcome.
 METHODS = {
     "0__pass": "pass",
     "1__fail": "self.fail('as asked')",
@@ -233,7 +233,7 @@ def test_only_the_tests_asked_for(python, make_suite) -> None:
     assert outcomes(run) == {"collecting (no.such_module)": "error", "collecting (made_up.py)": "error"}
 
 
-def test_what_ends_the_run_is_an_error(python, make_suite) -> None:
+def test_the_end_of_the_run_is_an_error(python, make_suite) -> None:
     suite = make_suite("import os\nos.write(2, b'last words')\nos._exit(0)")
     with pytest.raises(SuiteError, match="last words"):
         Runner(python, LIMIT).run(suite, patched=False)
@@ -265,7 +265,7 @@ def test_events_that_no_worker_writes(tmp_path, events) -> None:
     )
 
 
-def test_what_tests_write_to_the_stream_is_no_event(tmp_path, monkeypatch) -> None:
+def test_output_of_tests_on_the_stream_is_no_event(tmp_path, monkeypatch) -> None:
     assert "no event" in refused(tmp_path, json.dumps(LOADED) + "\n")
     assert "no event" in refused(tmp_path, "word nonsense\n")
     monkeypatch.setattr(runner, "LONGEST_EVENT", 2000)
@@ -282,7 +282,7 @@ def refused(directory: pathlib.Path, text: str) -> str:
     return str(error.value)
 
 
-def test_what_tests_say_gives_no_orders() -> None:
+def test_output_of_tests_gives_no_orders() -> None:
     text = "a::b\n  ::stop-commands::x\n##[group]\n##vso[task]\n\33[31mred\r\0"
     assert terminal.harmless(text) == ("a::b\n\\  ::stop-commands::x\n##\\[group]\n##\\vso[task]\n\\x1b[31mred\\r\\x00")
 
@@ -417,7 +417,7 @@ def test_goals_of_a_suite(goals, faults) -> None:
     assert compare.faults(Suite("goals", (), **goals), run) == faults
 
 
-def test_what_is_reported() -> None:
+def test_reported_outcomes() -> None:
     stock = Run(False, {"m.C.test_a": Outcome("pass"), "m.C.test_b": Outcome("fail", detail="1\nAssertionError: b|c")})
     patched = Run(True, {"m.C.test_a": Outcome("hang", detail="a stack"), "m.C.test_b": Outcome("pass")})
     suite, found = SUITES["cpython-green"], compare.differences(stock, patched)

@@ -1,4 +1,4 @@
-"""``communicate()`` raises an OSError of its own when its time is up."""
+"""``communicate()`` raises a wrong OSError when its time is up."""
 
 import subprocess
 

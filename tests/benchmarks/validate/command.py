@@ -1,4 +1,4 @@
-"""``fastio validate`` as users start it, in a process of its own."""
+"""``fastio validate`` as users start it, in a separate process."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.harness.engine import ROOT
 from tests.benchmarks.validate.test_diffs import diff_of
 
-#: Nobody listens there.
+#: No process listens there.
 NO_NETWORK = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}
 
 

@@ -1,4 +1,4 @@
-"""What is validated runs in processes of its own."""
+"""Validations run in separate processes."""
 
 from importlib.util import find_spec
 

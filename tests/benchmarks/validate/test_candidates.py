@@ -1,4 +1,4 @@
-"""What a user can give as a candidate."""
+"""The kinds of candidates that a user can give."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_releases(text):
         ("a/source/tree", "git diff makes a diff of a source tree"), ("notes.txt", r"allowed are a diff \(.diff"),
     ],
 )  # fmt: skip
-def test_what_is_none_of_them(text, said):
+def test_texts_that_are_no_candidate(text, said):
     with pytest.raises(ValidateError, match=said) as caught:
         candidates.parse(text)
     assert text in str(caught.value)

@@ -71,7 +71,7 @@ def clone(tmp_path):
         ("origin/main..topic", "origin/main", "NEWS", "newer"),
     ],
 )
-def test_what_a_ref_changes(clone, ref, base, has, has_not):
+def test_the_changes_of_a_ref(clone, ref, base, has, has_not):
     clone("update-ref", "refs/pull/7/head", "topic")
     clone("fetch", "-q", ".", "topic")
     change, diff = clones.find(str(clone.path / "project"), ref)
@@ -103,7 +103,7 @@ def test_a_merge_without_a_branch(clone):
         ("orphan", "it has no commit in common with origin/HEAD$"),
     ],
 )
-def test_what_there_is_not(clone, ref, said):
+def test_missing_refs(clone, ref, said):
     clone("checkout", "-q", "--orphan", "orphan")
     clone.commit({"project/module.py": "1\n"})
     with pytest.raises(ValidateError, match=said) as caught:
@@ -111,7 +111,7 @@ def test_what_there_is_not(clone, ref, said):
     assert str(caught.value).startswith(f"--git {clone.path} {ref}: ")
 
 
-def test_what_is_no_clone(clone, tmp_path, monkeypatch):
+def test_directories_that_are_no_clone(clone, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     subprocess.run(
         ["git", "clone", "-q", "--depth=1", f"file://{tmp_path}/upstream", str(tmp_path / "shallow")],

@@ -62,7 +62,7 @@ def apply(diff, tree, parts=("project", "tests")):
 
 
 @pytest.mark.parametrize("prefixes", [("a/", "b/"), ("", ""), ("old/", "new/")])
-def test_what_matters_is_applied_and_the_rest_left_out(tree, save, prefixes):
+def test_relevant_changes_are_applied_and_the_rest_left_out(tree, save, prefixes):
     apply(save(diff_of(BEFORE, AFTER, prefixes)), tree)
     assert (tree / "project/module.py").read_text() == "one\n2\nthree\n"
     assert (tree / "project/new.py").read_text() == "new\n"
@@ -99,12 +99,12 @@ def test_one_that_changes_nothing_that_is_used(tree, save):
 
 
 @pytest.mark.parametrize("text", ["", "no diff at all\n"])
-def test_what_is_no_diff(tree, save, text):
+def test_texts_that_are_no_diff(tree, save, text):
     with pytest.raises(ValidateError, match="is no diff"):
         apply(save(text), tree)
 
 
-def test_what_is_installed_follows(tree, save, tmp_path):
+def test_installed_files_follow(tree, save, tmp_path):
     installed = write(tmp_path / "site-packages", {**BEFORE, "project/_version.py": "made at build time\n"})
     after = shutil.copytree(tree, tmp_path / "after")
     apply(save(diff_of(BEFORE, AFTER)), after)
@@ -114,7 +114,7 @@ def test_what_is_installed_follows(tree, save, tmp_path):
     assert diffs.changed(installed, after, "project") == ["project/_version.py"]
 
 
-def test_what_is_installed_is_something_else(tree, tmp_path):
+def test_the_installed_file_is_something_else(tree, tmp_path):
     after = write(shutil.copytree(tree, tmp_path / "after"), {"project/module.py": "2\n"})
     installed = write(tmp_path / "site-packages", {**BEFORE, "project/module.py": "built\n"})
     with pytest.raises(ValidateError, match="project/module.py of the sdist is not what the release installs"):

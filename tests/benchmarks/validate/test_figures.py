@@ -14,13 +14,13 @@ STOCK = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48, 0.50, 0.51]
 
 
 @pytest.mark.parametrize("name", figures.MEASURED)
-def test_what_is_measured_is_there(name):
+def test_the_measured_rows_exist(name):
     project, cases, _ = figures.MEASURED[name]
     assert projects.find(project).choose_cases(cases.split(","))
     assert (ROOT / figures.CANDIDATES / f"{name}.patch").is_file()
 
 
-def test_what_is_offered_is_faster():
+def test_offered_candidates_are_faster():
     """The page offers a change if all that was measured of it is, and withholds the others."""
     page = (ROOT / "doc" / "source" / "upstream" / "candidates.rst").read_text(encoding="utf-8")
     offered, _, rest = page.partition(".. list-table:: Withheld\n")

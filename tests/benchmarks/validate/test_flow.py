@@ -35,7 +35,7 @@ SOURCE = {
         def least(numbers):
             return sorted(numbers)[-1]
         """),
-    "madeup/unused.py": "nobody = True\n",
+    "madeup/unused.py": "unused = True\n",
     "checks/__init__.py": "",
     "checks/counting_test.py": textwrap.dedent("""\
         import os, pathlib, threading, unittest
@@ -56,7 +56,7 @@ SOURCE = {
 }
 
 
-#: What CI systems take from the results.
+#: The parts of the results that CI systems take.
 WRITTEN = {"summary.md", "report.html", "junit.xml", "raw.json"}
 TESTS = "checks/counting_test.py"
 
@@ -89,7 +89,7 @@ def installer(monkeypatch):
 def validate(tmp_path, monkeypatch, installer):
     """``validate(after)`` runs the command on a diff that makes these files out of the release; returns its status.
 
-    What is given instead may also be the ref of a repository, a file with a diff, or any other candidate as text.
+    The argument may also be the ref of a repository, a file with a diff, or any other candidate as text.
     """
     project = projects.Project(
         name="madeup", package="madeup", tests="checks", requirements=(), extras="", suites=("madeup",),
@@ -134,7 +134,7 @@ def results(tmp_path):
     return directory
 
 
-def test_what_breaks_is_named(validate, tmp_path, capsys):
+def test_the_broken_test_is_named(validate, tmp_path, capsys):
     assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers[:-1])")) == 1
     said = capsys.readouterr().out
     assert "candidate: madeup: checks.counting_test.Counting.test_total: pass -> fail" in said
@@ -204,7 +204,7 @@ def test_a_candidate_makes_no_links(validate, tmp_path, capsys):
     """A copy of what one leads to would be a file that the candidate can read."""
     (tmp_path / "my.link").write_text(
         "diff --git a/madeup/unused.py b/madeup/unused.py\ndeleted file mode 100644\n--- a/madeup/unused.py\n"
-        "+++ /dev/null\n@@ -1 +0,0 @@\n-nobody = True\n"
+        "+++ /dev/null\n@@ -1 +0,0 @@\n-unused = True\n"
         "diff --git a/madeup/unused.py b/madeup/unused.py\nnew file mode 120000\n--- /dev/null\n"
         "+++ b/madeup/unused.py\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
     )
@@ -212,7 +212,7 @@ def test_a_candidate_makes_no_links(validate, tmp_path, capsys):
     assert "the candidate makes madeup/unused.py a symbolic link" in capsys.readouterr().err
 
 
-def test_what_a_diff_changes_is_compiled(validate, tmp_path, monkeypatch):
+def test_the_files_of_a_diff_are_compiled(validate, tmp_path, monkeypatch):
     """As the rest is, which an installer has compiled: a sandbox has nowhere to put it."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     assert validate(COMMENT, "--suite", "none", "--isolation", "none") == 0
@@ -240,7 +240,7 @@ COMMENT = changed("madeup/counting.py", "# As it is.", "# As it was.")
     ],
     ids=["no syntax", "put right", "a comment", "brings a test", "has a test less, which is for a reviewer to judge"],
 )
-def test_what_is_said_of(validate, tmp_path, capsys, after, status, said, summary):
+def test_the_verdict_on(validate, tmp_path, capsys, after, status, said, summary):
     assert validate(after) == status
     assert said in capsys.readouterr().out
     text = (results(tmp_path) / "summary.md").read_text()
@@ -270,7 +270,7 @@ def test_the_release_itself(validate, tmp_path, capsys, installer):
         (changed("madeup/unused.py", "True", "False"), "changes nothing that is used"),
     ],
 )
-def test_what_changes_nothing_that_is_used(validate, capsys, after, said):
+def test_a_diff_of_unused_files(validate, capsys, after, said):
     assert validate(after) == 2
     assert said in capsys.readouterr().err
 
@@ -280,7 +280,7 @@ def repository(tmp_path):
     made = Repository(tmp_path / "repository", **SOURCE)
     made("tag", "1.0")
     # The release does not have this, and the candidate does not either: it is the branch's.
-    made.commit({"madeup/unused.py": "nobody = 1\n"})
+    made.commit({"madeup/unused.py": "unused = 1\n"})
     made("checkout", "-q", "-b", "topic")
     return made
 
@@ -361,7 +361,7 @@ def test_how_the_environments_differ_is_said_first(validate, tmp_path, capsys):
     assert "candidate: other packages than stock: greenlet: 3.1 -> 3.2, old: 1 -> (none)\n" in said and same not in said
 
 
-def test_what_can_not_be_asked_for(validate, capsys, monkeypatch):
+def test_impossible_arguments(validate, capsys, monkeypatch):
     which = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name, *rest: None if name == "bwrap" else which(name, *rest))
     for options, said in (

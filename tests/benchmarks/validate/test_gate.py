@@ -78,7 +78,7 @@ def parsed(text):
 
 @pytest.mark.parametrize("text", [zuul_command, github_command, other_command])
 def test_the_command_is_accepted(text):
-    assert "{{" not in text(), "a variable that nobody sets"
+    assert "{{" not in text(), "an unset variable"
     options = parsed(text())
     project = projects.find(options.project)
     assert project.choose_suites([]) and options.no_fastio
@@ -86,7 +86,7 @@ def test_the_command_is_accepted(text):
     assert options.git[1] in ("HEAD", "HEAD~1..HEAD")
 
 
-def test_what_the_command_reads_is_where_the_others_put_it():
+def test_the_command_reads_the_files_of_the_other_steps():
     options = parsed(zuul_command())
     assert options.git[0] == "/home/zuul/src/opendev.org/openstack/glance_store"
     # Where Zuul looks for what is kept.

@@ -1,4 +1,4 @@
-"""What the benchmarks say against stock."""
+"""The findings of the benchmarks against stock."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def test_the_other_figures_stand_beside_stocks():
     assert row.figures["waits/MiB"] == (None, None)
 
 
-def test_what_commands_cost():
+def test_the_cost_of_commands():
     def commands(factor, waits):
         found = samples.variant(times(factor))
         for run in found.runs:
@@ -94,7 +94,7 @@ def skipping(*rows):
     return measurements.rows(samples.result(*made))
 
 
-def test_what_can_not_run_here_is_no_failure():
+def test_a_benchmark_that_cannot_run_here_is_no_failure():
     absent, measured = skipping(None, SPREAD)
     assert (absent.verdict, absent.skipped, absent.failure) == ("skipped: no nginx", True, False)
     assert not measured.skipped

@@ -56,7 +56,7 @@ def validate_glance(tmp_path_factory):
 @pytest.mark.parametrize(
     ("candidate", "said"), [(glance.DROPS_THE_LAST_BYTE, "WRONG DATA"), (glance.DOES_NOT_START, "FAILED: NotServed")]
 )
-def test_what_fails_in_a_benchmark_fails_alone(validate_glance, candidate, said):
+def test_a_failing_benchmark_fails_alone(validate_glance, candidate, said):
     benchmark = ["--suite", "none", "--benchmarks", glance.DOWNLOAD, "--rounds", "1", "--size", "16MiB"]
     raw = validate_glance.run(1, "--candidate", validate_glance.diff(*candidate.change), *benchmark)
     assert f"candidate: {glance.DOWNLOAD} (native): {said.partition(':')[0]}" in validate_glance.said
@@ -90,7 +90,7 @@ def test_one_that_does_nothing_to_glance_is_no_difference(validate_glance):
 
 
 def test_fastio_itself_passes(validate):
-    # So much faster that no other load hides it.
+    # Fast enough that no other load hides it.
     raw = validate.run(0, "--suite", "conformance-green", "--benchmarks", "processes/input-popen-16MiB")
     (row,) = raw["rows"]
     assert (row["variant"], row["verdict"]) == ("fastio", "faster")

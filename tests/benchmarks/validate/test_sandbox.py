@@ -1,4 +1,4 @@
-"""What a hostile candidate reaches: nothing beyond its sandbox; and what is said where there is none."""
+"""The reach of a hostile candidate: nothing beyond its sandbox; and the report where there is none."""
 
 import json
 import os
@@ -71,7 +71,7 @@ print("described")
 
 
 def attempt(launcher: Launcher, tmp_path: Path, code: str, *arguments: object) -> str:
-    """What it prints, or the name of what it raises."""
+    """Its output, or the name of its exception."""
     body = textwrap.indent(code.strip(), "    ")
     code = f"import os, socket, sys\ntry:\n{body}\nexcept OSError as error:\n    print(type(error).__name__)"
     return said(launcher, tmp_path, code, *arguments)
@@ -145,7 +145,7 @@ def test_it_has_what_tests_need(launcher, tmp_path, monkeypatch):
     assert not os.path.exists("/tmp/mark") and not os.path.exists("/dev/shm/mark")
 
 
-def test_what_it_has_started_ends_with_it(launcher, tmp_path):
+def test_its_children_end_with_it(launcher, tmp_path):
     code = """
         import os, signal
         if not os.fork():
@@ -157,7 +157,7 @@ def test_what_it_has_started_ends_with_it(launcher, tmp_path):
     with start(launcher, tmp_path, code) as process:
         assert process.stdout.readline() == b"there\n"
         process.kill()
-        # Its end is when nobody has the pipe any more.
+        # Its end is when no process has the pipe any more.
         assert process.stdout.read() == b""
 
 
@@ -247,7 +247,7 @@ def test_benchmarks_are_run_there(variants, capfd, monkeypatch):
         ("import sys; sys.stderr.write('::stop-commands::x\\n'); sys.exit(3)", r"exit status 3: \\::stop-commands::x"),
     ],
 )
-def test_what_is_no_result_is_an_error(variants, capfd, code, message):
+def test_other_output_than_a_result_is_an_error(variants, capfd, code, message):
     class Says(Launcher):
         def start(self, command, directory, env, *, readable, writable, **options):
             return subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **options)
@@ -281,7 +281,7 @@ def test_where_there_can_be_no_sandbox(tmp_path, monkeypatch, program, reason):
     assert reason in str(error.value)
 
 
-def test_what_is_said_of_a_sandbox():
+def test_the_report_on_a_sandbox():
     found = sandbox.Isolation(sandboxes())
     line = found.line(candidate=True, installed=False)
     assert line.startswith("isolation: bubblewrap ") and "no network" in line and "outside" not in line

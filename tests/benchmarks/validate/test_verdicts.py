@@ -80,7 +80,7 @@ def outcome(tmp_path):
             "input/wrong": samples.variant(SPREAD, verified=False), "input/absent": samples.variant([], skipped="why"),
         }.items()
     }  # fmt: skip
-    # So that a difference of 15 % is none by chance.
+    # Enough rounds that a difference of 15 % is none by chance.
     rows["input/slower"]["eventlet-stock"] = [0.5 + number / 10_000 for number in range(7)]
     rows["input/slower"]["eventlet-candidate"] = [0.575 + number / 10_000 for number in range(7)]
     result = samples.result(*(samples.case(variants, name=name) for name, variants in rows.items()))

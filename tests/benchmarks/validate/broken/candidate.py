@@ -1,4 +1,4 @@
-"""What is known of one candidate that is broken on purpose."""
+"""One candidate that is broken on purpose, with the expected findings."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ class Broken:
     file: str
     old: str
     new: str
-    #: what is run: suites, separated by commas, or else one benchmark
+    #: suites to run, separated by commas, or else one benchmark
     suite: str = ""
     benchmark: str = ""
     #: the tests that must be named, each as CLASS.test
     tests: tuple[str, ...] = ()
-    #: what became of them in stock; a module that cannot be imported is a test that stock does not have
+    #: their outcome in stock; a module that cannot be imported is a test that stock does not have
     stock: str = "pass"
-    #: what must be said of the benchmark
+    #: expected verdict on the benchmark
     verdict: str = "slower"
     #: only tests with this in their names are run; by default the one that must be named, or all if there are several
     match: str = ""
@@ -36,6 +36,6 @@ class Broken:
         return [*given, *(["--match", match] if match else []), *self.options]
 
     def lines(self) -> list[str]:
-        """What the verdict must say, apart from how a test has failed."""
+        """Return the expected verdict, apart from how a test has failed."""
         named = [f"{test}: {self.stock} -> " for test in self.tests]
         return [*named, f"candidate: {self.benchmark} ("] if self.benchmark else named

@@ -1,4 +1,4 @@
-"""CPython: the standard library's subprocess. What is replaced is the same in Python 3.10 to 3.13."""
+"""CPython: the standard library's subprocess. The replaced code is the same in Python 3.10 to 3.13."""
 
 from .candidate import Broken
 

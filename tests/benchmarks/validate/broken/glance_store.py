@@ -33,7 +33,7 @@ BROKEN = (
         suite=NATIVE, tests=("Files.test_an_upload_that_breaks_off_leaves_no_file",),
     ),
     Broken(
-        "sums up with another algorithm than it is told",
+        "sums up with another algorithm than the given one",
         FILES, "utils.get_hasher(hashing_algo, False)", "utils.get_hasher('sha256', False)",
         suite=NATIVE, tests=("Files.test_every_byte",),
     ),
