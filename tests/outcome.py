@@ -1,4 +1,4 @@
-"""What a caller sees of ``communicate()``, as plain data that two implementations can be compared by."""
+"""A caller's view of ``communicate()``, as plain data that two implementations can be compared by."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ATTEMPTS = (0.5, 5, 40)
 
 
 def outcome(function: Callable[[], Any]) -> Any:
-    """What it returns; or the class of its exception, and what that says."""
+    """Return its result; or the class of its exception, and the exception's attributes."""
     try:
         return function()
     except Exception as error:
@@ -26,7 +26,7 @@ def outcome(function: Callable[[], Any]) -> Any:
 
 
 def as_upstream(go: Callable[[], Any], *names: str, counts: dict[str, int] | None = None, **settings: Any) -> Any:
-    """What ``go()`` returns, which must be the same patched as it is unpatched.
+    """Return ``go()``, which must be the same patched and unpatched.
 
     :param names: of the patches; all of the default without any
     :param counts: what these counters must have counted patched
@@ -63,7 +63,7 @@ def until(condition: Callable[[], object], step: Callable[[], object]) -> None:
     """Call ``step``, which takes its time, until ``condition`` holds, or has not for so long that it never will.
 
     How long a child takes to start and to do what it does is the machine's business: a call that has timed out says
-    nothing about what has come by then.
+    nothing about the output by then.
     """
     for _ in range(200):
         if condition():
@@ -82,7 +82,7 @@ def describe(error: BaseException, timeout: float | None) -> dict[str, Any]:
             found[f"{name}'s type"] = type(value).__name__
         # The wait at the end has what is left of the timeout, in most releases.
         left = error.timeout  # type: ignore[attr-defined]
-        found["timeout"] = left if left == timeout else "what is left"
+        found["timeout"] = left if left == timeout else "the rest"
     return found
 
 

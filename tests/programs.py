@@ -1,6 +1,6 @@
 """Small programs that use all that fastio patches: in a hub, and with a system call forbidden.
 
-Each is given the module subprocess, or what stands for it, and returns or yields what was seen.
+Each is given the module subprocess, or its replacement, and returns or yields its observations.
 """
 
 import hashlib
@@ -81,7 +81,7 @@ def files_of_pipes(subprocess):
 
 
 def hashes(subprocess):
-    """In a thread of ours, which tells whoever waits for it."""
+    """In a thread of ours, which notifies its waiter."""
     from fastio.io.hashing import BackgroundHash, pool
 
     for algorithm in ("md5", "sha512"):
@@ -125,7 +125,7 @@ def images(subprocess):
 
 
 def sent_from_a_file(subprocess):
-    """What the kernel does not send is read."""
+    """Bytes that the kernel does not send are read."""
     from eventlet.green import socket as green
 
     from fastio.io import file_pieces
@@ -150,7 +150,7 @@ def sent_from_a_file(subprocess):
     return short(b"".join(received))
 
 
-#: What upstream can do as well, natively and under eventlet; the others are compared with nothing forbidden.
+#: Programs that upstream can run as well, natively and under eventlet; the others are compared with nothing forbidden.
 OF_UPSTREAM = [communicate, times_out, waits, files_of_pipes]
 OF_FASTIO = [nobody_reads, communicate_times_out, pipeline, hashes, child_of_a_driver, images]
 GREEN = [sent_from_a_file]

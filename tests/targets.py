@@ -1,4 +1,4 @@
-"""What fastio patches: whether it is here, and what stands there. Needs nothing but fastio: also for bare Pythons."""
+"""The targets of fastio's patches: whether they are here, and their objects. Needs nothing but fastio."""
 
 import contextlib
 import importlib
@@ -36,7 +36,7 @@ def _is_installed(package: str) -> bool:
 
 
 def not_installed(patch: Patch, target: Target) -> str:
-    """What the target needs and has not got, empty if it has all."""
+    """Return the target's missing requirements, empty if it has all."""
     for requirement in patch.requirements(target):
         try:
             importlib.metadata.version(requirement.distribution)
@@ -84,7 +84,7 @@ def function_at(target: Target, attribute: str, key: str) -> Any:
 
 
 def attributes() -> dict[str, Any]:
-    """What stands at every attribute that fastio may replace and whose module is imported, by the target's key."""
+    """Return the object at every attribute that fastio may replace in an imported module, by the target's key."""
     found: dict[str, Any] = {}
     for patch in registry.all_patches():
         for target in patch.targets:
@@ -93,7 +93,7 @@ def attributes() -> dict[str, Any]:
             owner = target.owner()
             if owner is not None:
                 found[target.key] = inspect.getattr_static(owner, target.name, None)
-                # The difference between an attribute of its own and an inherited one has to come back too.
+                # The difference between an own attribute and an inherited one has to come back too.
                 found[target.key + " itself"] = vars(owner).get(target.name)
                 for attribute, key in target.beside.items():
                     function = function_at(target, attribute, key) if attribute == target.name else None

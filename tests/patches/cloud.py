@@ -12,7 +12,7 @@ OBJECT = "file"
 
 
 class Cloud:
-    """What programs have of a cloud, without its identity service.
+    """A cloud for programs, without its identity service.
 
     :param timeout: seconds that a request may wait for the next data; None for ever
     """
@@ -46,7 +46,7 @@ class Cloud:
 
     @property
     def commands(self) -> Any:
-        """What ``openstack object`` calls."""
+        """The API behind ``openstack object``."""
         from openstackclient.api import object_store_v1
 
         return object_store_v1.APIv1(

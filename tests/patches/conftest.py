@@ -1,4 +1,4 @@
-"""What the tests of the patches share."""
+"""Shared by the tests of the patches."""
 
 import gc
 import importlib
@@ -98,7 +98,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture
 def own_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """requests prefers what these name to what a client is told."""
+    """requests prefers these variables to a client's arguments."""
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
 

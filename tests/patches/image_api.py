@@ -16,7 +16,7 @@ from tests.stores.http_server import Answer, Request, Server, serving
 
 @dataclass
 class Image:
-    """What the server has of one image."""
+    """The server's record of one image."""
 
     data: bytes
     #: beside the id, the record of the image: by default what glance computes of the data
@@ -39,7 +39,7 @@ class Image:
 def image_api(
     images: dict[str, Image], context: ssl.SSLContext | None = None
 ) -> contextlib.AbstractContextManager[Server]:
-    """The API on a port of its own for the ``with`` block, with TLS if it is given a context."""
+    """The API on a separate port for the ``with`` block, with TLS if it is given a context."""
 
     def answer(request: Request) -> Answer:
         _, version, kind, identifier, *rest = request.path.split("?")[0].split("/")
@@ -59,7 +59,7 @@ def image_api(
 
 
 def client(url: str, **options: Any) -> Any:
-    """glanceclient's for ``url``; ``options`` are those of its own session."""
+    """glanceclient's for ``url``; ``options`` are its session's."""
     from glanceclient.v2 import client as v2
 
     return v2.Client(url, token="token", **options)

@@ -1,4 +1,4 @@
-"""What another greenlet does to the streams of a Popen while ``communicate()`` waits in eventlet's hub."""
+"""Another greenlet closes the streams of a Popen while ``communicate()`` waits in eventlet's hub."""
 
 import os
 import subprocess

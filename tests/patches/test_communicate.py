@@ -1,4 +1,4 @@
-"""``communicate`` and ``green_communicate``: what holds for both, with real children."""
+"""``communicate`` and ``green_communicate``: tests for both, with real children."""
 
 import array
 import contextlib
@@ -51,7 +51,7 @@ PAYLOAD = data(5, 200_002)
     ],
     ids=["backwards", "every third byte", "two dimensions", "shorts", "view of shorts", "text", "list", "number"],
 )
-def test_inputs_that_can_not_be_sliced_by_bytes_are_as_upstream_has_them(sp: ModuleType, input: Any) -> None:
+def test_inputs_that_can_not_be_sliced_by_bytes_go_to_upstream(sp: ModuleType, input: Any) -> None:
     upstream = as_upstream(lambda: observe(sp, ["digest"], [Call(input)], **PIPES))
     assert "error" in upstream[0] or isinstance(input, (memoryview, array.array))
     # Without a pipe it is ignored.
@@ -100,7 +100,7 @@ def unflushed(popen: Any) -> None:
     popen.stdin.write(b"x")
 
 
-#: What makes stdin fail, when communicate() has which input, by another error than that nobody reads.
+#: Ways to make stdin fail, with the input of communicate(), by another error than a missing reader.
 ERRORS = {
     "flush": (unflushed, b"input", errno.ENOSPC),
     "close": (closed_below, None, errno.EBADF),
@@ -109,7 +109,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("where", ERRORS)
-def test_only_a_pipe_that_nobody_reads_is_forgiven(sp: ModuleType, is_green: bool, where: str) -> None:
+def test_only_a_pipe_without_readers_is_forgiven(sp: ModuleType, is_green: bool, where: str) -> None:
     if where == "write" and is_green:
         pytest.skip("epoll refuses what is always ready")
     spoil, input, expected = ERRORS[where]
@@ -124,7 +124,7 @@ def test_only_a_pipe_that_nobody_reads_is_forgiven(sp: ModuleType, is_green: boo
         for stream in (popen.stdin, popen.stdout, popen.stderr):
             with contextlib.suppress(OSError):
                 stream.close()
-        # How far it has come tells who raised.
+        # Its progress shows who raised.
         return caught.type, caught.value.errno, hasattr(popen, "_fileobj2output")
 
     assert as_upstream(go, counts={"exchanges": 1}) == (OSError, expected, where == "write")
@@ -154,7 +154,7 @@ def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
     as_upstream(lambda: observe(sp, steps, calls, gate, **OUTPUTS), counts={"exchanges": 3})
 
 
-def test_run_with_a_timeout_kills_and_tells_what_came(patched: Any, sp: ModuleType, gate: Gate) -> None:
+def test_run_with_a_timeout_kills_and_has_the_output(patched: Any, sp: ModuleType, gate: Gate) -> None:
     for timeout in ATTEMPTS:
         with pytest.raises(sp.TimeoutExpired) as caught:
             sp.run(command(out(1, 60_000), gate.wait), pass_fds=gate.fds, capture_output=True, timeout=timeout)
@@ -175,7 +175,7 @@ def test_pipes_kept_open_by_a_grandchild(patched: Any, sp: ModuleType, gate: Gat
     assert popen.returncode == 6
 
 
-#: What comes before a time-out and what comes after it, and the text that it is: no part can be decoded by itself.
+#: Output before and after a time-out, and its text: no part can be decoded by itself.
 CUT = {
     "utf-8": (b"a\xe2\x82", b"\xacb", "a\u20acb"),
     "utf-16": ("\ufeff\u20ac".encode("utf-16-le")[:3], "\u20acb".encode("utf-16-le")[1:], "\u20acb"),
@@ -194,14 +194,14 @@ def test_text_that_a_timeout_cuts(patched: Any, sp: ModuleType, gate: Gate, kind
     name = {"out": "stdout", "err": "stderr"}[stream]
     errors = [timed_out(sp, popen, 0.2)]
     until(lambda: getattr(errors[-1], name), lambda: errors.append(timed_out(sp, popen, 0.2)))
-    # It is told as bytes.
+    # It is reported as bytes.
     assert getattr(errors[-1], name) == before
     gate.open()
     assert popen.communicate() == ((text, "") if stream == "out" else ("", text))
 
 
 def test_text_is_decoded_once_the_child_has_ended(sp: ModuleType, gate: Gate) -> None:
-    """Who is told that the text is none finds a child that has been waited for, and in time, as upstream."""
+    """The caller that gets a decoding error finds a child that has been waited for, and in time, like upstream's."""
 
     def go() -> Any:
         steps = [out(1, 1000), "close:1", "close:2", gate.tell, gate.wait, "settled", "exit:3"]
@@ -315,7 +315,7 @@ def test_older_kernels_leave_no_descriptor(patched: Any, older_kernel: None, gat
 
 
 def flags_seen_by_a_child(sp: ModuleType, fd: int) -> bytes:
-    """What a child says that is given ``fd`` as its stdin: whether it is in blocking mode."""
+    """Return a child's report on ``fd`` as its stdin: whether it is in blocking mode."""
     return sp.run(command("blocking:0"), stdin=fd, stdout=-1, check=True).stdout
 
 
@@ -373,7 +373,7 @@ def test_input_after_the_first_call_is_refused(patched: Any, sp: ModuleType, gat
     popen.communicate()
 
 
-def test_a_writer_that_nobody_reads_ends_by_the_broken_pipe(patched: Any, sp: ModuleType) -> None:
+def test_a_writer_without_readers_ends_by_the_broken_pipe(patched: Any, sp: ModuleType) -> None:
     popen = sp.Popen(command(err(1, 10), out(2, BIG)), **OUTPUTS)
     popen.stdout.close()
     assert popen.communicate(timeout=NEVER) == (b"", data(1, 10))

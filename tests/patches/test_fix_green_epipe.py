@@ -1,4 +1,4 @@
-"""``fix_green_epipe``: green ``os.write`` raises where nobody reads."""
+"""``fix_green_epipe``: green ``os.write`` raises where there is no reader."""
 
 import errno
 import importlib.metadata
@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 
-def test_a_pipe_that_nobody_reads(patched: Any, hub: Any) -> None:
+def test_a_pipe_without_readers(patched: Any, hub: Any) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with pytest.raises(BrokenPipeError) as caught:

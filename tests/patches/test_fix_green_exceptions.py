@@ -114,6 +114,6 @@ IN_THE_HUB = """
 """
 
 
-def test_check_output_in_the_hub_blocks_as_upstream(run_python: Callable[..., Any]) -> None:
+def test_check_output_in_the_hub_blocks_like_upstream(run_python: Callable[..., Any]) -> None:
     result = run_python(IN_THE_HUB, options=("-W", "ignore"))
     assert result.stdout == "done\n\n", result.stderr

@@ -184,7 +184,7 @@ with GreenPipe(reader, "rb", 0) as stream:
     # Its writer is there.
     run(["head", "-c1"], stdin=stream, stdout=-1)
     os.close(writer)
-    # Nobody at the other end, and something in the pipe, which is no reason to wait for a writer.
+    # No other end, and something in the pipe, which is no reason to wait for a writer.
     run([sys.executable, "-c", POLLS], stdin=stream, stdout=-1)
     run(["cat"], stdin=stream, stdout=-1)
     run([sys.executable, "-c", POLLS], stdin=stream, stdout=-1)
@@ -202,7 +202,7 @@ with GreenPipe(both, "r+b", 0) as stream:
 """
 
 
-def test_named_pipes_without_anybody_at_the_other_end(run_python: Any, tmp_path: pathlib.Path) -> None:
+def test_named_pipes_without_the_other_end(run_python: Any, tmp_path: pathlib.Path) -> None:
     stock, ours = (
         run_python(NAMED, str(tmp_path / case), case, options=("-W", "ignore"), check=False)
         for case in ("stock", "patched")
@@ -213,7 +213,7 @@ def test_named_pipes_without_anybody_at_the_other_end(run_python: Any, tmp_path:
 
 
 @pytest.mark.fast_path("exchanges")
-def test_a_named_pipe_that_nobody_has_ever_opened_to_write(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
+def test_a_named_pipe_that_was_never_opened_to_write(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
     """poll() does not tell that its other end is missing, and an open that may wait would wait for a writer."""
 
     path = tmp_path / "pipe"
@@ -239,7 +239,7 @@ def test_a_named_pipe_with_a_slow_writer(patched: Any, hub: Any, gate: Gate, tmp
     first.wait()
 
 
-def test_everything_else_is_passed_on_as_it_is(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
+def test_everything_else_is_passed_on_unchanged(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(data(1, 100_000))
     with open(path, "rb") as file:
@@ -262,7 +262,7 @@ def test_everything_else_is_passed_on_as_it_is(patched: Any, hub: Any, tmp_path:
 
 
 def test_without_proc(patched: Any, hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is then as upstream has it."""
+    """It is then upstream's."""
     real = os.open
 
     def refuse(path: Any, *rest: Any, **named: Any) -> int:

@@ -119,7 +119,7 @@ def test_many_transfers_share_one_turn(patched: Any, hub: Any, green: ModuleType
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
 def test_a_turn_has_a_share_for_each_pipe(patched: Any, hub: Any, green: ModuleType) -> None:
-    """Input and output at a time: between two turns of another greenlet each moves a share at most."""
+    """Concurrent input and output: between two turns of another greenlet each moves a share at most."""
     moved: list[int] = []
 
     def other() -> None:
@@ -229,7 +229,7 @@ def test_a_call_without_time_does_not_ask_the_hub(hub: Any, green: ModuleType, g
 
 
 def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: ModuleType, gate: Gate) -> None:
-    """The hub tells the waiting greenlet; the bytes of the other file are not taken for the child's."""
+    """The hub wakes the waiting greenlet; the bytes of the other file are not taken for the child's."""
 
     def go() -> Any:
         popen = green.Popen(command(out(1, 100), gate.tell, gate.wait), pass_fds=gate.fds, **OUTPUTS)
@@ -241,7 +241,7 @@ def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: Modul
         os.close(fd)
         reader, writer = recycled(fd)
         os.write(writer, b"secret")
-        eventlet.sleep(0.01)  # the hub tells at the start of its next turn, which could be a minute away
+        eventlet.sleep(0.01)  # the hub reports it at the start of its next turn, which could be a minute away
         result = waiter.wait()
         gate.open()
         for fd in (reader, writer):
@@ -297,7 +297,7 @@ def test_other_hubs(in_hub: Any) -> None:
     assert in_hub(code) == "(True, True) " * 4 + "8"
 
 
-def test_in_a_native_thread_with_a_hub_of_its_own(patched: Any, hub: Any, green: ModuleType) -> None:
+def test_in_a_native_thread_with_a_separate_hub(patched: Any, hub: Any, green: ModuleType) -> None:
     def go() -> Any:
         return green.Popen(command("echo"), **PIPES).communicate(data(1, BIG))
 

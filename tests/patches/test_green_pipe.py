@@ -88,7 +88,7 @@ UNUSUAL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", UNUSUAL)
-def test_unusual_writes_are_as_upstream(pipe: Any, kind: str) -> None:
+def test_unusual_writes_are_like_upstreams(pipe: Any, kind: str) -> None:
     def go() -> Any:
         reader, writer = pipe(bufsize=0)
         result = outcome(lambda: writer.write(UNUSUAL[kind]))
@@ -99,7 +99,7 @@ def test_unusual_writes_are_as_upstream(pipe: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("bufsize", [0, -1])
-def test_nobody_reads(pipe: Any, bufsize: int) -> None:
+def test_no_reader(pipe: Any, bufsize: int) -> None:
     if MONKEY_PATCHED:
         pytest.skip("upstream spins for ever; see test_fix_green_epipe.py")
 
@@ -252,7 +252,7 @@ def let_it_yield(victim: Any) -> None:
         assert not victim.dead
 
 
-#: What is called again and again until the stream is closed; the child writes, or reads.
+#: Methods called again and again until the stream is closed; the child writes, or reads.
 BUSY: dict[str, Callable[[Any], bytes]] = {
     "readall": lambda stream: stream.readall(),
     "read": lambda stream: stream.read(MIB),
@@ -315,13 +315,13 @@ def test_closed_and_recycled_while_it_waits(pipe: Any, hub: Any, how: str) -> No
         ends = recycled(fd, end=1 if how == "write" else 0)
         eventlet.sleep(0.01)
         result, closed = waiter.wait(), raw(stream).closed
-        # What upstream leaves open would close the number that is another's now.
+        # A file that upstream leaves open would close the number that is another's now.
         raw(stream)._closed = True
         for end in ends:
             os.close(end)
         return *result, closed
 
-    # Upstream tells a reader's file that it is closed, and not that of a writer.
+    # Upstream marks a reader's file as closed, and not that of a writer.
     expected = hubs.IOClosed, "[Errno 107] Operation on closed file", how != "write"
     # Monkey patched, upstream's os.read() returns '' instead, which readall() adds to its list for ever.
     if not MONKEY_PATCHED:
@@ -330,7 +330,7 @@ def test_closed_and_recycled_while_it_waits(pipe: Any, hub: Any, how: str) -> No
         assert go() == expected
 
 
-#: What is done with a pipe, closed or not.
+#: Calls on a pipe, closed or not.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     **{name: operator.attrgetter(name) for name in ("mode", "closed", "unknown")},
     **{name: operator.methodcaller(name) for name in (
@@ -349,16 +349,16 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "readinto(None)": lambda f: f.readinto(None),
     "read1": lambda f: f.read1(2),
     "peek": lambda f: f.peek(2),
-    # What a buffer had would be written by the pipe's close, whose reader is closed by then: upstream would spin.
+    # The content of a buffer would be written by the pipe's close, whose reader is closed by then: upstream would spin.
     "write": lambda f: (f.write(b"x"), f.flush()),
     "detach": operator.methodcaller("detach"),
 }  # fmt: skip
-#: What upstream, monkey patched, does without end with a reader and a writer that are open.
+#: Calls that never end in upstream, monkey patched, with a reader and a writer that are open.
 ENDLESS = (("write", "read(-1)", "readline", "iteration"), ("read(", "read1", "readinto", "readline", "peek", "iter"))
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_everything_else_about_a_pipe_is_as_upstream(pipe: Any, closed: bool) -> None:
+def test_everything_else_about_a_pipe_is_like_upstream(pipe: Any, closed: bool) -> None:
     def go() -> Any:
         found = {}
         # A copy closes the descriptor that it shares when it is thrown away, and the next pipe would get its number.
@@ -413,7 +413,7 @@ def test_regular_files(tmp_path: pathlib.Path, bufsize: int) -> None:
     as_upstream(lambda: outcome(go))
 
 
-def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
+def test_a_subclass_that_defines_read(patched: Any) -> None:
     class Upper(GreenFileIO):
         def read(self, size: int = -1) -> bytes:
             return super().read(size).upper()
@@ -432,7 +432,7 @@ def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
 @pytest.mark.skipif(MONKEY_PATCHED, reason="after monkey_patch() upstream asks the hub before it moves anything")
 @pytest.mark.parametrize("how", ["write", "read", "readinto", "readall", "lines"])
 def test_in_the_hub_itself_nothing_yields(hub: Any, pipe: Any, how: str) -> None:
-    """A timer's callback may move what there is, or what there is room for; to wait is an error, as upstream has it."""
+    """A timer's callback may move what there is, or what there is room for; to wait is an error, like upstream's."""
     step, total = 32 * 1024, MIB
 
     def go() -> Any:
@@ -502,7 +502,7 @@ def test_the_hub_lives_while_a_busy_writer_is_read(
 
 
 def test_a_file_that_is_always_ready_lets_others_run(patched: Any, hub: Any) -> None:
-    """Its reader never waits: without yielding nobody else would ever run."""
+    """Its reader never waits: without yielding no other greenlet would ever run."""
     with GreenPipe("/dev/zero", "rb", 0) as stream, Ticker() as ticker:
         for _ in range(64):
             assert len(stream.read(MIB)) == MIB

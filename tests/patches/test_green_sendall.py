@@ -72,7 +72,7 @@ def room() -> Iterator[tuple[Any, Room]]:
         yield sock, inner
 
 
-def test_what_is_left_is_not_copied(hub: Any) -> None:
+def test_the_rest_is_not_copied(hub: Any) -> None:
     def peak() -> int:
         inner = Room()
         inner.send = lambda view, flags=0: min(len(view), 64 * KIB)  # type: ignore[assignment, method-assign, misc]
@@ -105,7 +105,7 @@ def test_a_bytearray_is_free_while_others_run(patched: Any, hub: Any, pair: Any)
 
 
 def test_a_bytearray_that_is_changed_while_the_rest_waits(hub: Any) -> None:
-    """What the kernel has not taken is copied before others run, as upstream does."""
+    """Data that the kernel has not taken is copied before others run, like upstream's."""
 
     def go() -> bytes:
         inner = Room()
@@ -149,7 +149,7 @@ def test_others_run_although_the_peer_has_room(patched: Any, hub: Any, room: Any
 
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": MIB}], ids=["1MiB"])
-def test_who_waits_anyway_does_not_yield_besides(patched: Any, hub: Any, pair: Any) -> None:
+def test_a_call_that_waits_anyway_does_not_yield_besides(patched: Any, hub: Any, pair: Any) -> None:
     one, two = pair
     one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * KIB)
     reader = received(two)
@@ -161,7 +161,7 @@ def test_who_waits_anyway_does_not_yield_besides(patched: Any, hub: Any, pair: A
 
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": 64 * KIB}], ids=["64KiB"])
-def test_in_the_hub_nobody_yields(patched: Any, hub: Any, room: Any) -> None:
+def test_no_yield_in_the_hub(patched: Any, hub: Any, room: Any) -> None:
     sock, inner = room
     done = eventlet.event.Event()
 
@@ -227,7 +227,7 @@ STRANGE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", STRANGE)
-def test_strange_buffers_are_as_upstream_has_them(hub: Any, kind: str) -> None:
+def test_strange_buffers_are_like_upstreams(hub: Any, kind: str) -> None:
     def of_a_peer_with_room() -> Any:
         inner = Short()
         with GreenSocket(inner) as sock:
@@ -270,7 +270,7 @@ def _two_at_once(one: Any, two: Any) -> None:
         first.kill()
 
 
-#: What is done with two connected sockets, the last of which is an error.
+#: Calls on two connected sockets, the last of which is an error.
 STEPS: dict[str, Callable[[Any, Any], object]] = {
     "it times out": lambda one, two: (one.settimeout(0.01), one.sendall(MUCH)),
     "it is non-blocking": lambda one, two: (one.setblocking(False), one.sendall(MUCH)),
@@ -285,7 +285,7 @@ STEPS: dict[str, Callable[[Any, Any], object]] = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_errors_are_as_upstream_has_them(hub: Any, step: str) -> None:
+def test_errors_are_upstreams(hub: Any, step: str) -> None:
     def error() -> Any:
         one, two = socket.socketpair()
         try:
@@ -301,7 +301,7 @@ def test_errors_are_as_upstream_has_them(hub: Any, step: str) -> None:
 
 
 @pytest.mark.no_fast_path(reason="a subclass is left to upstream")
-def test_a_send_of_its_own_is_called(patched: Any, hub: Any) -> None:
+def test_a_subclass_that_defines_send(patched: Any, hub: Any) -> None:
     class Own(GreenSocket):
         def send(self, data: Any, flags: int = 0) -> int:
             calls.append((type(data), len(data)))

@@ -49,7 +49,7 @@ def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: Any, gate
     with pytest.raises(green.TimeoutExpired):
         popen.wait(0.1, check_interval=0.01)
     gate.open()
-    # Stock would look once in 500 seconds; here the hub tells.
+    # Stock would look once in 500 seconds; here the hub reports it.
     assert popen.wait(check_interval=500) == 0
 
 
@@ -105,7 +105,7 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: Any) -> None:
     assert timers(hub) <= before
 
 
-def test_who_waits_for_a_closed_file_is_not_woken(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
+def test_a_wait_for_a_closed_file_is_not_woken(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     """As the hub does where another file gets the number; upstream's wait() opens none."""
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
 
@@ -174,7 +174,7 @@ def test_other_hubs(in_hub: Any) -> None:
     try:
         popen.wait(0.1)
     except Exception as error:
-        # eventlet has a class of its own if nobody had imported subprocess before.
+        # eventlet has a separate class if subprocess had not been imported before.
         print(type(error).__name__)
     gate.open()
     print([waiter.wait() for waiter in waiters])

@@ -1,4 +1,4 @@
-"""After a time-out and a kill, ``communicate()`` waits for the outputs, and for nobody who has inherited stdin."""
+"""After a time-out and a kill, ``communicate()`` waits for the outputs, and not for heirs of stdin."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ def test_a_grandchild_holds_stdin(sp: ModuleType) -> None:
                     pass_fds=[until_read], stdin=-1, stdout=-1, stderr=-1,
                 )  # fmt: skip
                 assert popen.stdout.readline() == b"ready\n"
-                # Stock eventlet's exception is of a class that nobody sees.
+                # Stock eventlet's exception is of a hidden class.
                 with pytest.raises(Exception, match="timed out"):
                     popen.communicate(data(1, 3_000_001), timeout=0)
                 popen.kill()

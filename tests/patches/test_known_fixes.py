@@ -1,6 +1,6 @@
 """Fixes of upstream's in functions that a patch replaces: none of them is undone.
 
-Most tests compare with the installed upstream. What only some releases of CPython have is tested here under every
+Most tests compare with the installed upstream. Differences of some releases of CPython are tested here under every
 Python, with the dialect of the releases that have it.
 """
 
@@ -45,7 +45,7 @@ FIXES = [
         f"{HERE}::test_the_rest_of_the_input_is_sent"),
     Fix(STDIN, "TimeoutExpired names the whole time-out", "CPython 3.13.5", f"{HERE}::test_the_whole_timeout_is_named"),
     Fix(STDIN, "a memoryview of larger items is sent as bytes", "CPython 3.13.10, 3.14.1",
-        "tests/patches/test_communicate.py::test_inputs_that_can_not_be_sliced_by_bytes_are_as_upstream_has_them"),
+        "tests/patches/test_communicate.py::test_inputs_that_can_not_be_sliced_by_bytes_go_to_upstream"),
     Fix(STDIN, "no time at all is a time-out", "CPython 3.13.10, 3.14.1",
         "tests/patches/test_communicate.py::test_no_time_at_all"),
     Fix("eventlet.green.os:write", "does not wait for a regular file, which epoll refuses", "eventlet 0.37",
@@ -60,8 +60,8 @@ FIXES = [
         "glance_store 5.3", "tests/stores/test_store_s3.py::test_sizes_around_the_parts"),
     Fix("glance_store._drivers.s3:Store._create_s3_client", "the options for checksums are the client's",
         "glance_store 5.4",
-        "tests/stores/test_s3_client.py::test_what_the_client_is_made_from_is_what_stock_makes_it_from"),
-    Fix("glanceclient.common.utils:integrity_iter", "says so where md5 is not available", "glanceclient 2.9",
+        "tests/stores/test_s3_client.py::test_the_client_is_made_like_stocks"),
+    Fix("glanceclient.common.utils:integrity_iter", "reports that md5 is not available", "glanceclient 2.9",
         "tests/patches/test_client_hashing.py::test_md5_may_be_forbidden"),
     Fix("oslo_concurrency.processutils:_subprocess_setup", "calls the caller's own preexec_fn", "oslo.concurrency 3.6",
         "tests/patches/test_oslo_spawn.py::test_a_preexec_fn_of_the_callers_is_called"),
@@ -77,7 +77,7 @@ def test_each_fix_has_a_test(fix: Fix) -> None:
 
 @pytest.fixture
 def newest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """``communicate`` alone, as it is for the newest release whose functions this Python has."""
+    """``communicate`` alone, in the form for the newest release whose functions this Python has."""
     if MONKEY_PATCHED:
         pytest.skip("subprocess is the green one here")
     release = "CPython 3.15.2" if sys.version_info >= (3, 15) else "CPython 3.14.10"

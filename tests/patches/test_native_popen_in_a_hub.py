@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET"
 )
 
-#: What makes ``Popen`` the native class in a thread that has a hub, and ``spawn`` and ``sleep`` those of the hub.
+#: Code that makes ``Popen`` the native class in a thread that has a hub, and ``spawn`` and ``sleep`` those of the hub.
 SETUPS = {
     "taken before monkey_patch()": """
         from subprocess import Popen

@@ -110,12 +110,12 @@ def test_every_size_and_end(context: Any, size: int, breaks_off: int | None, nam
         error, stock, patched = both(way, server)
     assert (error is None) == (breaks_off is None or breaks_off >= size)
     assert image.data.startswith(patched)
-    # What breaks off is lost as far as it does not fill what is read at a time.
+    # A part that breaks off is lost as far as it does not fill a read.
     sent = size if breaks_off is None else min(size, breaks_off)
     assert (len(stock), len(patched)) == (sent, sent) if error is None else sent - len(patched) < way.read
 
 
-def test_what_is_counted(way: Way, images: dict[str, Image], server: Server) -> None:
+def test_the_counts(way: Way, images: dict[str, Image], server: Server) -> None:
     images["a"] = Image(content(100))
     both(way, server)
     assert fastio.metrics().patches[NAME].calls == int(way.stock == 1024)
@@ -159,7 +159,7 @@ def test_a_stream_that_is_left_half_way(images: dict[str, Image], server: Server
             assert b"".join(store.stream_object(OBJECT, container="b")) == b"more"
 
 
-def test_what_is_not_streamed_is_as_it_was(images: dict[str, Image], server: Server, tmp_path: pathlib.Path) -> None:
+def test_other_downloads_are_unchanged(images: dict[str, Image], server: Server, tmp_path: pathlib.Path) -> None:
     data = content(2 * MIB)
     images["a"] = Image(data, headers={"X-Object-Meta-Colour": "blue"})
     path = str(tmp_path / "file")

@@ -76,7 +76,7 @@ def without_internal_signals(status: str) -> str:
 
 
 def looks(**options: Any) -> Any:
-    """What a command sees of itself: signals, limits, directory, environment, descriptors, session."""
+    """A command's view of itself: signals, limits, directory, environment, descriptors, session."""
     code = """
 import json, os, resource, sys
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
@@ -156,7 +156,7 @@ def test_a_preexec_fn_of_the_callers_is_called(patched: Any, tmp_path: pathlib.P
         processutils.execute("true", preexec_fn=lambda: 1 / 0)
 
 
-def test_popen_with_a_preexec_fn_of_its_own(patched: Any, sp: Any, forks: Callable[[], int]) -> None:
+def test_popen_with_another_preexec_fn(patched: Any, sp: Any, forks: Callable[[], int]) -> None:
     popen = sp.Popen(["sh", "-c", "umask"], stdout=-1, stderr=-1, preexec_fn=lambda: os.umask(0o7))
     assert popen.communicate(timeout=100) == (b"0007\n", b"")
     assert forks() == 1
@@ -235,7 +235,7 @@ KEYS += ["eventlet.green.subprocess:Popen._execute_child"] * HAS_EVENTLET
 
 
 def other_setup(on_preexec_fn: Any) -> None:
-    """What oslo.concurrency might come to do here."""
+    """A possible future function of oslo.concurrency's."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.umask(0o77)
 
@@ -284,7 +284,7 @@ def test_another_setup_since_it_was_patched(what: str) -> None:
 
 
 def test_the_module_anew(forks: Callable[[], int]) -> None:
-    """What was found in the old one says nothing of the new one, and a call to patch() looks at that."""
+    """The findings in the old one say nothing of the new one, and a call to patch() looks at that."""
     with fastio.patched("oslo_spawn", strict=True):
         anew = types.FunctionType(processutils._subprocess_setup.__code__, vars(processutils), "_subprocess_setup")
         with pytest.MonkeyPatch.context() as monkeypatch:

@@ -72,7 +72,7 @@ def file() -> Iterator[PieceFile]:
         yield PieceFile(opened)
 
 
-def test_bytes_until_somebody_asks(file: PieceFile) -> None:
+def test_bytes_until_pieces_are_asked_for(file: PieceFile) -> None:
     assert file.read(10) == b"0123456789"
     assert file.start()
     assert file.read(10) == b"0123456789"
@@ -119,7 +119,7 @@ def test_a_pipe_has_no_pieces() -> None:
         assert file.read(5) == b"bytes"
 
 
-def test_what_is_no_file_has_no_pieces() -> None:
+def test_only_a_file_has_pieces() -> None:
     class Reader:
         def read(self, size: int) -> bytes:
             return b"bytes"[:size]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.fast_path("bytes_in")
 
 
 def kept(popen: Any, *names: str) -> list[int]:
-    """Descriptors of these pipes for reading, which keep nobody from seeing an end."""
+    """Descriptors of these pipes for reading, which keep no reader from seeing an end."""
     return [os.open(f"/proc/self/fd/{getattr(popen, name).fileno()}", os.O_RDONLY | os.O_NONBLOCK) for name in names]
 
 
@@ -163,7 +163,7 @@ for thread in threads:
 """
 
 
-@pytest.mark.skipif(MONKEY_PATCHED, reason="native threads, in a process of their own")
+@pytest.mark.skipif(MONKEY_PATCHED, reason="native threads, in a separate process")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user who has no other pipes")
 @pytest.mark.no_fast_path(reason="it runs in another process")
 def test_seventy_busy_children_leave_others_their_pipes(run_python: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""``urllib3_blocks``: what it asks a body for. What arrives is tested together with ``urllib3_sendfile``."""
+"""``urllib3_blocks``: its reads of a body. The received bytes are tested together with ``urllib3_sendfile``."""
 
 import io
 from typing import Any
@@ -15,7 +15,7 @@ from tests.stores.images import content  # noqa: E402
 
 @pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])
 def test_large_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What swiftclient uploads is asked for a MiB."""
+    """swiftclient's uploads are read by the MiB."""
     utils = pytest.importorskip("swiftclient.utils")
     asked = []
     upstreams = utils.LengthWrapper.read

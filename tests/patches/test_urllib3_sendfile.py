@@ -128,7 +128,7 @@ def test_changes_in_the_buffer_of_a_file_are_sent(mode: str, path: pathlib.Path)
             assert counted(SENDFILE) == (0, 0, {"input": 1})
 
 
-@pytest.mark.skipif(MONKEY_PATCHED, reason="a green socket does not block, and upstream sends what has no room")
+@pytest.mark.skipif(MONKEY_PATCHED, reason="a green socket does not block, and upstream sends bytes without room")
 def test_it_is_sent_by_the_kernel(path: pathlib.Path) -> None:
     path.write_bytes(content(5 * MIB))
     with recorder(5 * MIB) as server:
@@ -161,7 +161,7 @@ def test_a_green_socket(path: pathlib.Path) -> None:
 
 
 class Talking(HTTPConnection):
-    """Has a ``send()`` of its own."""
+    """Overrides ``send()``."""
 
     def send(self, data: Any) -> None:
         super().send(data)
@@ -170,7 +170,7 @@ class Talking(HTTPConnection):
 def through(
     make: Callable[[Recorder], Any], length: int | None = MIB, **options: Any
 ) -> Callable[[Recorder, Any], Any]:
-    """What sends a body by a connection of the caller's."""
+    """Return a function that sends a body by a connection of the caller's."""
 
     def send(server: Recorder, body: Any) -> Any:
         connection = make(server)
@@ -233,7 +233,7 @@ class Strings:
 
 
 class Unknown:
-    """It may read from anywhere, also from what has no more than a little now and then."""
+    """It may read from anywhere, also from a source that gives a little now and then."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._file = io.BytesIO(path.read_bytes())
@@ -275,9 +275,9 @@ CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], 
     "swiftclient's of a file": (swiftclients(opened), USUAL, None, "input"),
     "swiftclient's of what is unknown": (swiftclients(Unknown), USUAL, "input", "input"),
     "in memory": (lambda path: io.BytesIO(path.read_bytes()), USUAL, None, "input"),
-    "a read() of its own": (patched_read, USUAL, "input", "input"),
+    "an own read()": (patched_read, USUAL, "input", "input"),
     "pipe": (pipe, USUAL, "input", "input"),
-    # What cannot be read counts for nothing.
+    # Unreadable bodies count for nothing.
     "bytes": (pathlib.Path.read_bytes, USUAL, "", ""),
     "an array of bytes": (lambda path: bytearray(path.read_bytes()), USUAL, "", ""),
     "an iterator": (lambda path: iter([path.read_bytes()]), USUAL, "", ""),
@@ -285,7 +285,7 @@ CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], 
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_what_each_patch_takes(name: str, path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bodies_of_each_patch(name: str, path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     make, send, of_blocks, of_sendfile = CASES[name]
     if name == "strings" and upstreams_block() == 8192:
         pytest.skip("the socket of http.client takes no text")
@@ -312,7 +312,7 @@ def test_what_each_patch_takes(name: str, path: pathlib.Path, capsys: pytest.Cap
         assert CHILDREN.pop().wait(30) == 0
 
 
-def test_chunks_are_as_they_were(path: pathlib.Path) -> None:
+def test_chunks_are_unchanged(path: pathlib.Path) -> None:
     """Their sizes are on the wire."""
     path.write_bytes(content(MIB))
 
@@ -371,7 +371,7 @@ def test_a_peer_that_goes_away(names: list[str], path: pathlib.Path, ends: tuple
         left = 2 * MIB
         while left > 0:
             left -= len(peer.recv(64 * KIB))
-        # Closed with data that nobody has read, it would end the connection with one of two errors.
+        # Closed with unread data, it would end the connection with one of two errors.
         peer.shutdown(socket.SHUT_RD)
         # There is room again, by which a greenlet that waits for some hears of it.
         while peer.recv(64 * KIB):
@@ -416,7 +416,7 @@ def test_no_more_than_a_block_waits_for_a_time_out(
     with path.open("rb") as file:
         body = uploads.Sent(file, connection, counters.UNCOUNTED)
         assert body.read(BLOCK) == content(16 * MIB)[:BLOCK]
-        # All that has room is gone now, and this is what has none.
+        # All bytes with room are gone now, and this is the rest.
         data = body.read(MIB)
         assert len(data) == BLOCK
         assert data == content(16 * MIB)[file.tell() - BLOCK : file.tell()]
@@ -465,7 +465,7 @@ def test_a_native_socket_in_a_hub_is_left_to_upstream(path: pathlib.Path, monkey
 
 
 @pytest.mark.parametrize("after", [0, 2])
-def test_what_cannot_be_sent_is_read(after: int, path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cannot_be_sent_are_read(after: int, path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(content(5 * MIB))
     send, calls = file_sending.send, []
 
@@ -558,7 +558,7 @@ EXPECT = b"\r\nExpect: 100-continue\r\n"
 #: often the file is sent, and why it is left to upstream's code with TLS and without, if it is.
 WAYS: dict[str, tuple[Callable[..., Any], dict[str, Any], int, bytes, int, str | None, str | None]] = {
     "as usual": (by_requests, {}, 200, b"PUT / HTTP/1.1", 1, None, "tls"),
-    # No file goes into it as it is: only the size of the blocks is another.
+    # No file goes into it unchanged: only the size of the blocks is another.
     "by a tunnel": (by_its_tunnel, {"tunnel": True}, 200, b"PUT", 1, "foreign", "foreign"),
     "by a proxy": (by_a_proxy, {}, 200, b"PUT http://upload.test/ HTTP/1.1", 1, None, None),
     "retried": (again_if_busy, {"answers": [BUSY, BUSY, OK]}, 200, b"PUT / HTTP/1.1", 3, None, None),

@@ -1,4 +1,4 @@
-"""``wait`` and ``green_wait``: what holds for both."""
+"""``wait`` and ``green_wait``: tests for both."""
 
 import contextlib
 import errno
@@ -90,7 +90,7 @@ def becomes_another(popen: Any) -> None:
     ],
     ids=["its status", "its methods", "its class", "it raises"],
 )
-def test_what_others_change_meanwhile_is_seen(sp: ModuleType, is_green: bool, gate: Gate, change: Any) -> None:
+def test_changes_by_others_meanwhile_are_seen(sp: ModuleType, is_green: bool, gate: Gate, change: Any) -> None:
     """By greenlets, threads and handlers, or where a subclass ends the wait: the child goes on."""
     if not_needed("wait") and not is_green:
         pytest.skip("upstream does not look at the child again and again")
@@ -140,7 +140,7 @@ def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
 
 
 @pytest.mark.parametrize("timeout", ["1", (1,), float("nan")])
-def test_nonsense_is_as_upstream(sp: ModuleType, timeout: Any) -> None:
+def test_nonsense_is_like_upstream(sp: ModuleType, timeout: Any) -> None:
     def go() -> Any:
         popen = sp.Popen(command("sleep:0.1"))
         try:
@@ -162,7 +162,7 @@ def test_a_child_that_closes_its_outputs_first(patched: Any, sp: ModuleType, gat
 
 
 @pytest.mark.parametrize("timeout", [None, NEVER])
-def test_a_child_that_somebody_else_reaped(patched: Any, sp: ModuleType, timeout: float | None) -> None:
+def test_a_child_that_was_reaped_elsewhere(patched: Any, sp: ModuleType, timeout: float | None) -> None:
     popen = sp.Popen(command("exit:3"))
     pid, _ = os.waitpid(popen.pid, 0)
     assert pid == popen.pid

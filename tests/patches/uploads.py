@@ -1,4 +1,4 @@
-"""A server that records what clients upload, byte by byte, and says what it is told to say."""
+"""A server that records what clients upload, byte by byte, and gives the prepared answers."""
 
 import contextlib
 import socket
@@ -17,7 +17,7 @@ MIB = 1 << 20
 BLOCK = 16 * KIB
 BLOCKS = "urllib3_blocks"
 SENDFILE = "urllib3_sendfile"
-#: What is in effect in a run, after a stock one.
+#: Patches in effect in a run, after a stock one.
 RUNS: list[list[str]] = [[], [BLOCKS], [SENDFILE], [BLOCKS, SENDFILE]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -42,7 +42,7 @@ class Recorder(Server):
         self.size = size
         self._early = early
         self._tunnel = tunnel
-        #: what asked for a tunnel, as it came
+        #: requests for a tunnel, in the order of arrival
         self.tunnels: list[bytes] = []
         self._answers = list(answers)
         #: headers and body of each request, as they came
@@ -68,7 +68,7 @@ class Recorder(Server):
 
 
 def _until(stream: Any, end: bytes) -> bytes:
-    """What comes up to ``end``, or to the end of the connection."""
+    """Read up to ``end``, or to the end of the connection."""
     data = bytearray()
     while not data.endswith(end) and (line := stream.readline()):
         data += line
@@ -97,7 +97,7 @@ def put(url: str, body: Any, length: int | None, **options: Any) -> Any:
 
 
 def compare(server: Recorder, send: Callable[[], Any], runs: list[list[str]] = RUNS) -> Any:
-    """What ``send()`` returns and what arrives, which has to be the same in all runs."""
+    """Return ``send()`` and the received data, which have to be the same in all runs."""
     found = []
     for names in runs:
         server.recorded.clear()

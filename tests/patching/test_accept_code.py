@@ -56,13 +56,13 @@ def test_the_release_that_code_is_taken_for(
     assert known_code._nearest(KEY) == f"eventlet {nearest}"
 
 
-def test_what_is_accepted_is_in_the_report() -> None:
+def test_accepted_code_is_in_the_report() -> None:
     with fastio.patched(accept_code=[CODE]) as report:
         assert CODE in str(report) and CODE in str(fastio.status())
     assert CODE not in str(fastio.status())
 
 
-#: A distribution's eventlet, whose os.write() has another error for a pipe that nobody reads.
+#: A distribution's eventlet, whose os.write() has another error for a pipe without readers.
 PROGRAM = """
     import json, sys, fastio
     sys.path.insert(0, sys.argv[1])

@@ -1,6 +1,6 @@
-"""What holds for every patch: applied, in effect, taken back, reported, wrapped by others, switched off, forked.
+"""Tests of every patch: applied, in effect, taken back, reported, wrapped by others, switched off, forked.
 
-Whoever adds a patch gets these tests with it, and tests only what the patch does.
+A new patch gets these tests, and needs tests of its effects only.
 """
 
 import functools
@@ -20,9 +20,9 @@ from fastio.report import Entry, Outcome, Report
 from tests.conftest import MONKEY_PATCHED
 from tests.targets import attributes, can_be_applied, exchange, import_targets
 
-#: None of these is in force only because somebody asks for another.
+#: None of these is in force only because another one is wanted.
 
-#: what stands at a target's attribute once a patch is in force
+#: outcomes of a target once a patch is in force
 IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}
 
 
@@ -45,7 +45,7 @@ class Case:
         return fastio.patch([], strict=strict, also=(), disabled=disabled, **settings)
 
     def entries(self, report: Report | None = None) -> list[Entry]:
-        """What is said of those of its targets that are here."""
+        """Return the reports on those of its targets that are here."""
         entries = (report or fastio.status()).entries
         return [entry for entry in entries if entry.name == self.name and entry.target in self.keys]
 
@@ -99,7 +99,7 @@ def test_it_is_applied_and_taken_back(case: Case) -> None:
     assert in_effect() == set()
 
 
-def test_what_stands_there_looks_like_what_it_stands_for(case: Case) -> None:
+def test_a_replacement_looks_like_the_original(case: Case) -> None:
     """Tools and people look at names, documentation and signatures."""
     before = attributes()
     case.apply()
@@ -233,7 +233,7 @@ def test_another_tool_wraps_it(case: Case, wrap: Callable[[Any], Any]) -> None:
             assert "ours passes everything through" in entry.found and "tool" in entry.found
     for target, owner, name in wrapped:
         assert inspect.getattr_static(owner, name) is tools[target.key]
-        # What the tool saved is ours: it comes back with it.
+        # The tool saved our function: it comes back with it.
         setattr(owner, name, ours[target.key])
     for entry in case.entries():
         if entry.target in ours:

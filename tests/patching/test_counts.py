@@ -1,4 +1,4 @@
-"""What each patch counts: the calls that it took, their bytes, and why it left others to upstream's code."""
+"""The counts of each patch: the calls that it took, their bytes, and why it left others to upstream's code."""
 
 import array
 import contextlib

@@ -219,7 +219,7 @@ def check_left_alone(relying: set[str], found_there: str, caplog: pytest.LogCapt
 
 @pytest.mark.parametrize("refused", [True, False], ids=["strict", "context"])
 @pytest.mark.parametrize("call", [{}, {"trace": "there"}, {"disabled": COMMUNICATE}])
-def test_what_a_call_has_changed_is_as_before(
+def test_changes_of_a_call_are_undone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, refused: bool, call: dict[str, Any]
 ) -> None:
     from fastio.trace import recorder
@@ -244,7 +244,7 @@ def test_what_a_call_has_changed_is_as_before(
 
 
 def test_an_attribute_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a future release may do: the service that imports us goes on."""
+    """A possible future release: the service that imports us goes on."""
     owner = next(base for base in subprocess.Popen.__mro__ if "_save_input" in vars(base))
     if MONKEY_PATCHED:
         # The copies that eventlet keeps have the same class body.
@@ -331,7 +331,7 @@ def without(absence: str) -> Outcome:
     return Outcome.OFF if absence.startswith("not needed") else Outcome.ABSENT
 
 
-def test_a_python_that_nobody_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_code, "PYTHON", "3.99")
     originals = attributes()
     with pytest.raises(PatchError, match=r"3\.99"):
@@ -343,7 +343,7 @@ def test_a_python_that_nobody_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_free_threaded_python(run_python: RunPython) -> None:
-    """Its build is told by this flag. Nothing is patched there, whether or not the code is known."""
+    """This flag identifies its build. Nothing is patched there, whether or not the code is known."""
     code = """
         import json, subprocess, sys
         before = subprocess.Popen._communicate
@@ -452,7 +452,7 @@ def test_a_stub_of_eventlet(stub: str, run_python: RunPython) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "outcome"),
     [
-        # What green_wait relies on is as it was.
+        # The code that green_wait relies on is unchanged.
         ("eventlet.sleep(check_interval)", "eventlet.sleep(check_interval / 2)", "applied"),
         ("check_interval=0.01", "check_interval=0.05", "changed upstream code"),
     ],
@@ -557,7 +557,7 @@ def declare(monkeypatch: pytest.MonkeyPatch, name: str, **declared: Any) -> None
     exchange(patch, patch._replace(targets=tuple(each._replace(**declared) for each in patch.targets)), monkeypatch)
 
 
-def test_what_only_other_pythons_need_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_needs_of_other_pythons_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is fine: strict accepts it, and the attribute need not even be there."""
     declare(monkeypatch, COMMUNICATE, python=">= 9.1", key="subprocess:Popen.no_such_function")
     report = fastio.patch(COMMUNICATE, strict=True)
@@ -597,7 +597,7 @@ def test_the_kill_switch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     config.put_in_force(None)
 
 
-def test_what_is_off_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inactive_patch_names_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTIO_DISABLED", COMMUNICATE)
     fastio.patch("oslo_spawn")
     found = entries()

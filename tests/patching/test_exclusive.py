@@ -224,7 +224,7 @@ print(errors)
 
 @pytest.mark.parametrize("monkey", MONKEY)
 def test_a_thread_that_has_the_lock_of_logging(monkey: bool, run_python: RunPython) -> None:
-    """Nobody listens to what is told, so nobody waits for it; a fork would have to wait for both."""
+    """Without a listener nothing waits; a fork would have to wait for both."""
     code = """
 import logging
 taken, patched = allocate_lock(), allocate_lock()
@@ -335,7 +335,7 @@ def test_a_thread_that_is_interrupted_while_it_waits() -> None:
     other = threading.Thread(target=turns.change, args=(long,))
     other.start()
     assert entered.wait(100)
-    # What a handler does that runs before this thread has the lock.
+    # A handler that runs before this thread has the lock.
     turns._inside.add(threading.get_ident())
     assert turns.inside
     turns.leave(lambda: order.append("handler"))

@@ -87,7 +87,7 @@ def test_late_holders_get_upstreams_code(run_python: RunPython, tmp_path: Any) -
 
 
 @needs_eventlet
-def test_nobody_holds_it(run_python: RunPython, tmp_path: Any) -> None:
+def test_no_holder(run_python: RunPython, tmp_path: Any) -> None:
     code = """
         import json
         import eventlet
@@ -181,7 +181,7 @@ def test_classes_are_looked_through_once(run_python: RunPython) -> None:
         assert found() == ([None] * 3, 2)
         sys.modules["subprocess"] = ours
         assert found() == ([native] * 3, 3)
-        # Once nobody has it any more, nobody looks for it again, until there is one in its old place.
+        # Once it has no holder any more, it is not looked for again, until there is one in its old place.
         method = vars(native)["_get_handles"]
         for module in list(sys.modules.values()):
             for name in [name for name, value in vars(module).items() if value is native and name != "native"]:

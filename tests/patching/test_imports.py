@@ -13,7 +13,7 @@ RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def waiting(tmp_path: pathlib.Path, run_python: RunPython) -> Callable[..., list[str]]:
-    """What a fresh Python prints that waits for ``made`` and ``made.up``, and then runs some code."""
+    """Return the output of a fresh Python that waits for ``made`` and ``made.up``, and then runs some code."""
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "__init__.py").write_text("value = 1\n")
     (tmp_path / "made" / "up.py").write_text("value = 2\n")

@@ -77,7 +77,7 @@ def test_other_code_has_another_hash(old: str, new: str, load: Callable[..., Any
      ("def", "import functools\n@functools.lru_cache\ndef"), ("b=1", "b=2 - 1"), ("(d, b", "(\n d,\n b"),
      ("def", "from __future__ import annotations\ndef"), ("d!r}')", "d!r}')\n# the end\nh = 1\n")],
 )  # fmt: skip
-def test_what_the_code_does_not_do_does_not_count(old: str, new: str, load: Callable[..., Any]) -> None:
+def test_parts_that_do_not_run_do_not_count(old: str, new: str, load: Callable[..., Any]) -> None:
     changed = load(SOURCE.replace(old, new, 1))
     assert known_code.hash_of(inspect.unwrap(changed)) == known_code.hash_of(load())
 
@@ -166,7 +166,7 @@ print(known_code.source(textwrap.indent) is not None)
 
 
 @pytest.mark.parametrize("options", [("-OO",), ("-E", "-X", "dev")], ids="".join)
-def test_patches_are_applied_whatever_python_is_told(options: tuple[str, ...], run_python: RunPython) -> None:
+def test_patches_are_applied_whatever_python_gets(options: tuple[str, ...], run_python: RunPython) -> None:
     code = """
         import sys
         sys.path[:0] = sys.argv[1:]
@@ -207,10 +207,10 @@ def test_the_table() -> None:
 
 
 def test_every_micro_release_of_python_is_known_as_a_whole() -> None:
-    """So whoever has one of them gets what the newest one gets."""
+    """Each of them gets the same as the newest one."""
     keys = [key for key in known_code.table() if known_code.CPYTHON in known_code.releases(key)]
     versions = {version for key in keys for version in known_code.releases(key)[known_code.CPYTHON]}
-    # Those of Debian 12, 13 and sid, and of Ubuntu 22.04 and 24.04.
+    # The releases of Debian 12, 13 and sid, and of Ubuntu 22.04 and 24.04.
     assert versions >= {"3.10.12", "3.11.2", "3.12.3", "3.13.5", "3.14.10", "3.15.2"}
     for version in versions:
         wanted = generator.wanted_of(known_code.CPYTHON, version)
@@ -240,7 +240,7 @@ for cls in (subprocess.Popen, tempfile.SpooledTemporaryFile, fractions.Fraction)
 def test_every_python_reads_the_same(tmp_path: pathlib.Path) -> None:
     """All functions of some large modules of the oldest one's standard library, as each of them reads them.
 
-    Each also finds the sources of its own library's functions, which its compiler makes other bytecode of.
+    Each also finds the sources of its library's functions, which its compiler makes other bytecode of.
     """
     here = pythons.here(f"3.{minor}" for minor in range(10, 16))
     others = [each.path for each in here.values() if each.path != sys.executable]
@@ -268,7 +268,7 @@ def test_all_that_is_installed_here_is_known() -> None:
     assert known_code.hash_of(native("_communicate")) in hashes
 
 
-# What is used of code that goes on running
+# Used parts of code that goes on running
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_all_that_is_installed_here_is_known() -> None:
         (Uses("a", "g h"), "def f(a): g(a.i)", "has no h"),
     ],
 )
-def test_what_a_function_lacks(uses: Uses, source: str, lacking: str) -> None:
+def test_missing_parts_of_a_function(uses: Uses, source: str, lacking: str) -> None:
     namespace: dict[str, Any] = {}
     exec(compile(source, "library.py", "exec", dont_inherit=True), namespace)
     function = namespace["f"]
@@ -302,7 +302,7 @@ def test_what_a_function_lacks(uses: Uses, source: str, lacking: str) -> None:
 
 
 def test_only_what_is_replaced_has_to_be_known() -> None:
-    """Whoever adds a target says what it uses, or finds that it takes over what the code does."""
+    """A new target declares its uses, or replaces the code."""
     strict = {
         (patch.name, key)
         for patch, target in TARGETS
@@ -313,7 +313,7 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         ("communicate", "subprocess:Popen._communicate"),
         ("fix_green_epipe", "eventlet.green.os:write"),
         ("glance_sendfile", "eventlet.wsgi:HttpProtocol.handle_one_response"),
-        # What stands for the data of a chunk has to pass by as the data itself does.
+        # A proxy of a chunk's data has to pass by like the data itself.
         *((name, key)
           for name in ("glance_sendfile", "glance_slow_clients")
           for key in (
@@ -336,7 +336,7 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         ("s3_singlepart", "glance_store._drivers.s3:Store._add_singlepart"),
         ("store_s3", "glance_store._drivers.s3:Store._add_multipart"),
         ("store_swift", "glance_store._drivers.swift.buffered:BufferedReader._buffer"),
-        # What stands for the body relies on how upstream reads it.
+        # The proxy of the body relies on upstream's way to read it.
         ("urllib3_blocks", "urllib3.connection:HTTPConnection.request"),
         ("urllib3_sendfile", "urllib3.connection:HTTPConnection.request"),
         *((name, f"subprocess:{function}")
@@ -345,15 +345,15 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
     }  # fmt: skip
     for patch, target in TARGETS:
         if (patch.name, next(iter(target.functions(None)))) not in strict:
-            # The release tells a patch apart what it replaces; of code that is not known there is none.
+            # The release shows a patch which code it replaces; of unknown code there is none.
             assert "release" not in target.make.__code__.co_names  # type: ignore[attr-defined]
 
 
-# What becomes of a function of upstream's that is not known
+# Unknown functions of upstream's
 
 #: Backports as a distribution may make them: patch, function, the edit of its source, why the patch is left alone.
 BACKPORTS = [
-    # An added line, an added check, another time-out: what the patch relies on is as it was.
+    # An added line, an added check, another time-out: the parts that the patch relies on are unchanged.
     ("green_wait", "eventlet.green.subprocess:Popen.wait", "time.time() > endtime", "time.time() >= endtime", ""),
     ("green_wait", "eventlet.green.subprocess:Popen.wait", "eventlet.sleep(check_", "eventlet.sleep(2 * check_", ""),
     ("fix_green_encoding", "eventlet.green.subprocess:Popen.__init__", "self.args = args", "self.args = [*args]", ""),
@@ -440,7 +440,7 @@ BACKPORTS = [
      "mpu['UploadId']", "mpu['UploadId'] or mpu['UploadId']", "unknown code"),
     ("fix_green_epipe", "eventlet.green.os:write", "except OSError as", "except (OSError, ValueError) as",
      "unknown code"),
-    # What is replaced has to be known, all of it.
+    # Replaced code has to be known, all of it.
     ("communicate", "subprocess:Popen._communicate", "stdout = None\n", "stdout = b''\n", "unknown code"),
     ("green_sendall", "eventlet.greenio.base:GreenSocket.send", "return self._send", "flags &= 1; return self._send",
      "unknown code"),
@@ -453,7 +453,7 @@ BACKPORTS = [
 
 
 def edited(key: str, old: str, new: str, directory: pathlib.Path) -> Any:
-    """What stands at ``key`` in a copy of its module where the function's source was edited."""
+    """Return the object at ``key`` in a copy of its module where the function's source was edited."""
     module, _, path = key.partition(":")
     text = pathlib.Path(sys.modules[module].__file__ or "").read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
@@ -488,7 +488,7 @@ def test_backports(
     """One without what is used is refused, and one of what is replaced; any other is accepted."""
     patch = next(patch for patch in registry.all_patches() if patch.name == name)
     here = [target for target in patch.targets if can_be_applied(patch, target)]
-    # That of the function itself, or one that relies on it.
+    # The target of the function itself, or one that relies on it.
     code = {target.key: target.functions() for target in here}
     concerned = sorted((each for each in here if key in code[each.key]), key=lambda target: target.key != key)
     if not concerned:

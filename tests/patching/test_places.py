@@ -55,7 +55,7 @@ def test_a_cell(told: bool) -> None:
     assert found.above == (wrapper,)
     place.put(replacement)
     assert wrapper() == "wrapped replacement"
-    # Whoever follows __wrapped__ comes to the same.
+    # Following __wrapped__ leads to the same.
     assert getattr(wrapper, "__wrapped__", replacement) is replacement
     place.restore(original)
     assert wrapper() == "wrapped original"

@@ -27,14 +27,14 @@ def in_effect() -> set[str]:
     return {entry.name for entry in fastio.status().entries if entry.in_effect}
 
 
-def test_what_changes_more_than_speed_says_so() -> None:
+def test_patches_that_change_more_than_speed_are_marked() -> None:
     fixes = {name for name in fastio.names() if name.startswith("fix_")}
     assert fixes <= set(MARKED)
     # They are read after a colon, and in a list.
     assert not [text for text in MARKED.values() if text != text.strip() or text.endswith(".") or text[0].isupper()]
 
 
-def test_what_does_not_has_tests_against_upstreams_code() -> None:
+def test_the_others_have_tests_against_upstreams_code() -> None:
     """In a file of the patch's name, or in one that several share, whose first line names them."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py")}
     for patch in registry.patches():
@@ -55,7 +55,7 @@ def test_safe_leaves_them_out_and_the_report_says_why(run_python: RunPython) -> 
         assert in_effect() == default - set(MARKED)
         fastio.patch(strict=True, profile="safe", also="fix_green_encoding")
         assert "fix_green_encoding" in in_effect()
-        # What is not asked for any more is taken back.
+        # Patches that are not asked for any more are taken back.
         fastio.patch(strict=True, profile="safe")
         assert in_effect() == default - set(MARKED)
     assert attributes() == before

@@ -99,7 +99,7 @@ def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
         assert uses.parameters is not None or known_code.table()[key], f"no release of {key} is known"
 
 
-def test_what_only_some_pythons_have() -> None:
+def test_targets_of_some_pythons() -> None:
     """All of it is declared, and each Python's is looked up there."""
     relies_on = {
         "old": Uses("self", python="< 3.12"), "always": KNOWN, "new": Uses(python=">= 3.12"),
@@ -132,7 +132,7 @@ def test_each_line_of_releases_has_its_own_first(release: str, since: str) -> No
 
 
 @pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
-def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) -> None:
+def test_installed_code_is_known(patch: registry.Patch, target: Target) -> None:
     """The Pythons and releases that the tests run with are recognised; otherwise they would test nothing."""
     import_targets()
     if target.module not in sys.modules or target.owner() is None:
@@ -187,7 +187,7 @@ def test_a_requirement_is_stated_once() -> None:
             assert distribution not in [Requirement(text).distribution for text in target.requires]
 
 
-def test_declared_ranges_are_those_that_somebody_has_read() -> None:
+def test_declared_ranges_are_those_of_the_known_code() -> None:
     """From a release in the table to the newest one, and the oldest one is in the range of some patch."""
     read: dict[str, list[Version]] = {}
     for key in known_code.table():

@@ -347,7 +347,7 @@ def test_wrappers_in_a_circle_end(at: At) -> None:
     assert fastio.status()
 
 
-#: The real tools, in a process of their own: they cannot be undone altogether.
+#: The real tools, in a separate process: they cannot be undone altogether.
 REAL = """
 import json, subprocess, sys, warnings
 warnings.simplefilter("ignore")
@@ -404,7 +404,7 @@ def patch_theirs():
     add = sentry_sdk.add_breadcrumb
     sentry_sdk.add_breadcrumb = lambda *args, **kwargs: [theirs.append(args), add(*args, **kwargs)][1]
 """,
-    # It has no undo of its own.
+    # It cannot be undone.
     "undo_theirs": "for name, value in originals.items(): setattr(subprocess.Popen, name, value)",
 }
 DDTRACE = {

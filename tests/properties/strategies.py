@@ -27,7 +27,7 @@ ends = st.sampled_from([("exit:0", 0), ("exit:1", 1), ("exit:255", 255), ("kill:
 
 @dataclass
 class Child:
-    """What a child does, and what must come of it."""
+    """A child's acts, and their expected results."""
 
     steps: list[str]
     stdout: bytes

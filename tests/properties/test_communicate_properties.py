@@ -1,6 +1,6 @@
 """Any bytes through any chunk, pipe, turn, input, time-out, text mode and wiring: as the unpatched code has them.
 
-What must come of a child is known from what it does. Beyond that a patched run is compared, with everything that a
+The expected output of a child is known from its acts. Beyond that a patched run is compared, with everything that a
 caller can see, to an unpatched one: natively stock subprocess; under eventlet stock subprocess of native threads, and
 stock eventlet where that neither hangs nor is wrong.
 """
@@ -29,7 +29,7 @@ else:
 
 NEVER = 100
 WHERE = {"PIPE": subprocess.PIPE, "STDOUT": subprocess.STDOUT, "DEVNULL": subprocess.DEVNULL, "None": None}
-#: What a text mode does to the bytes of a child, and of its input.
+#: The effect of a text mode on the bytes of a child, and of its input.
 TEXTS: list[dict[str, Any]] = [
     {"text": True},
     {"universal_newlines": True},
@@ -57,7 +57,7 @@ def comparable(seen: Any, child: Child) -> Any:
 
 
 def wired(child: Child, stdout: str, stderr: str) -> tuple[bytes | None, bytes | None]:
-    """What communicate() returns of the child, by the wiring."""
+    """Return communicate()'s result for the child, by the wiring."""
     if stderr == "STDOUT":
         return (child.merged, None) if stdout == "PIPE" else (None, None)
     return child.stdout if stdout == "PIPE" else None, child.stderr if stderr == "PIPE" else None
@@ -187,7 +187,7 @@ def test_timeouts(
     for timeout, found in zip(timeouts, seen, strict=False):
         assert found["error"] == "TimeoutExpired"
         # With both outputs at their end it is the wait for the child that times out.
-        assert found["timeout"] == timeout or found["timeout"] == "what is left" and len(closed) == 2
+        assert found["timeout"] == timeout or found["timeout"] == "the rest" and len(closed) == 2
         assert found["cmd"] == child.command() and found["returncode"] is None
         if stderr == "PIPE":
             assert expected_out.startswith(found["output"] or b"")
@@ -221,7 +221,7 @@ def test_timeouts(
     mode=st.sampled_from([{}, {"text": True, "errors": "replace"}]),
     sizes=fastio_settings,
 )
-def test_what_a_timeout_tells(child: Child, stdout: str, stderr: str, mode: Any, sizes: dict[str, Any]) -> None:
+def test_the_output_of_a_timeout(child: Child, stdout: str, stderr: str, mode: Any, sizes: dict[str, Any]) -> None:
     """The exception of a call in which everything that is to come has come: every attribute as unpatched."""
     options = options_of("DEVNULL", stdout, stderr, **mode)
     for timeout in (0.1, 1, 10):

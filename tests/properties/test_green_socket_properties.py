@@ -1,4 +1,4 @@
-"""Any buffers, sent in any way, arrive as they are; any chunks make upstream's response."""
+"""Any buffers, sent in any way, arrive unchanged; any chunks make upstream's response."""
 
 import array
 import io
@@ -23,7 +23,7 @@ from eventlet.green import socket  # noqa: E402
 KINDS = st.sampled_from([bytes, bytearray, memoryview, partial(array.array, "B"), type("Bytes", (bytes,), {})])
 BUFFERS = st.lists(st.tuples(patterns, st.sampled_from([*SIZES, 2_000_003]), KINDS), max_size=6)
 READS = st.sampled_from([1000, 65536, 1 << 20])
-#: The kernel doubles it, and has a least of its own.
+#: The kernel doubles it, and has its own minimum.
 ROOM = st.sampled_from([0, 10_000, 300_000, None])
 
 
@@ -40,7 +40,7 @@ def _everything(sock: Any, size: int) -> bytes:
 
 
 @given(buffers=BUFFERS, read=READS, room=ROOM, sizes=fastio_settings)
-def test_what_is_sent_arrives(buffers: Any, read: int, room: int | None, sizes: dict[str, Any]) -> None:
+def test_sent_buffers_arrive(buffers: Any, read: int, room: int | None, sizes: dict[str, Any]) -> None:
     with fastio.patched(**sizes):
         one, two = socket.socketpair()
         with one, two:

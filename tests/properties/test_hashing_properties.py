@@ -26,7 +26,7 @@ CALLS = st.one_of(DATA, DATA, DATA, st.tuples(st.sampled_from(["hexdigest", "dig
 
 
 def run(hashes: list[Any], calls: list[Any]) -> list[Any]:
-    """What the calls return, each of them made on all of ``hashes`` in turn; copies are used from then on."""
+    """Return the results of the calls, each of them made on all of ``hashes`` in turn; copies are used from then on."""
     results: list[Any] = []
     for call in calls:
         if call[0] == "update":
@@ -39,7 +39,7 @@ def run(hashes: list[Any], calls: list[Any]) -> list[Any]:
                 data = kind(content)
                 results += [hash.update(data) for hash in hashes]
                 if size and kind is not bytes:
-                    # What can change is hashed as it was.
+                    # Mutable data is hashed in the state of the call.
                     data[0] ^= 1
         elif call[0] == "copy":
             copies = [hash.copy() for hash in hashes]

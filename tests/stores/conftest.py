@@ -1,8 +1,8 @@
 """Running backends, and glance_store set up for them.
 
 A backend is started when the first test asks for it and stopped after the last one of the session. The servers are
-processes of their own, so they are the same whether the tests are monkey patched or not. What is not installed skips
-its tests, with the line that installs it.
+separate processes, so they are the same whether the tests are monkey patched or not. A missing dependency skips its
+tests, with the command that installs it.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def running_backend(request: pytest.FixtureRequest) -> Iterator[Running]:
                 started[key] = backend(name)(**parameters).start()
             except Unavailable as error:
                 if parameters:
-                    # What a run requires is the backend, not each program that can be it.
+                    # A run requires the backend, not each program that can be it.
                     pytest.skip(str(error))
                 missing(name, str(error))
         return started[key]
@@ -86,7 +86,7 @@ def running_backend(request: pytest.FixtureRequest) -> Iterator[Running]:
 
 @pytest.fixture
 def dog_access(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What glance_store needs for fastio's sheepdog driver and the stand-in for ``dog``, which is in the path."""
+    """The options of glance_store for fastio's sheepdog driver and the stand-in for ``dog``, which is in the path."""
     pytest.importorskip("glance_store")
     dog.install(tmp_path / "sheepdog")
     for name, value in dog.environment(tmp_path / "sheepdog", **dog.FAST).items():
@@ -151,13 +151,13 @@ filesystem_store, swift_store, s3_store, http_store, ceph_store, cinder_store, v
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    """What is sent to S3 servers."""
+    """The requests sent to S3 servers."""
     return Wire(monkeypatch)
 
 
 @pytest.fixture
 def one_client() -> Iterator[None]:
-    """Of s3: clients take most of the time, and have tests of their own."""
+    """Of s3: clients take most of the time, and have separate tests."""
     with fastio.patched(["s3_client"], strict=True):
         yield
 

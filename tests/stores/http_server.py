@@ -1,4 +1,4 @@
-"""A small HTTP server that records what it is sent and answers, or fails, as it is told.
+"""A small HTTP server that records requests and answers, or fails, like the test wants.
 
 nginx and Swift answer correctly; this one breaks off, stalls and refuses, and sees how a body was framed.
 """
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """What is sent back."""
+    """The answer."""
 
     status: str = "200 OK"
     headers: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Server:
             self._start(self._serve, connection, number)
 
     def _begin(self, connection: socket.socket) -> None:
-        """What comes before TLS."""
+        """The bytes before TLS."""
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         try:

@@ -11,7 +11,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def content(size: int) -> bytes:
-    """So many bytes, the same ones each time."""
+    """Return ``size`` bytes, the same ones each time."""
     return random.Random(size).randbytes(size)
 
 
@@ -41,7 +41,7 @@ class ImageFile:
         self._fails_at = fails_at
         self._error = error or OSError("the image cannot be read")
         self._before = before
-        #: what each read asked for
+        #: sizes of the reads
         self.asked: list[int] = []
 
     @property

@@ -1,4 +1,4 @@
-"""What boto3 sends to the S3 server, seen where it leaves botocore."""
+"""boto3's requests to the S3 server, seen where they leave botocore."""
 
 import io
 import threading

@@ -1,4 +1,4 @@
-"""What holds for each driver alike: with fastio an image's life is upstream's, but in chunks of the configured size."""
+"""Tests of each driver alike: with fastio an image's life is upstream's, but in chunks of the configured size."""
 
 import hashlib
 import importlib
@@ -45,7 +45,7 @@ class Driver:
     #: bytes at a time that a download comes in, with fastio and from stock
     read: int
     stock_read: int
-    #: the same of what is asked of an image file; None: the driver's own tests have it
+    #: bytes of the reads of an image file; None: the driver's own tests have it
     write: int | None
     #: its patches
     patches: tuple[str, ...]
@@ -120,7 +120,7 @@ def open_driver(open_store: Callable[..., Any]) -> Callable[..., Any]:
 def store(request: pytest.FixtureRequest, open_driver: Callable[..., Any]) -> Iterator[Any]:
     """A store of the ``driver``, the ``writer`` or the driver that is our ``own``."""
     name = next(name for name in ("driver", "writer", "own") if name in request.fixturenames)
-    # Clients take most of s3's time, and have tests of their own.
+    # Clients take most of s3's time, and have separate tests.
     with fastio.patched("s3_client"):
         yield open_driver(request.getfixturevalue(name))
 
@@ -155,7 +155,7 @@ def life(store: Any, image_id: str, data: bytes, size: int, offset: int, length:
     try:
         added = store.add(ImageFile(data), image_id, size, verifier=verifier)
     except exceptions.GlanceStoreException as error:
-        # How far it was read depends on the chunk. What was begun is gone.
+        # How far it was read depends on the chunk. The incomplete image is gone.
         return type(error), str(error).partition(", got")[0], life(store, image_id, data, len(data), 0, None)
     assert added.metadata["store"] == store.identifier
     assert (added.size, added.checksum) == (len(data), hashlib.md5(data).hexdigest())
@@ -170,7 +170,7 @@ def life(store: Any, image_id: str, data: bytes, size: int, offset: int, length:
     again = outcome(lambda: store.add(data, image_id))
     found["added again"] = again[0]
     if again[0] not in (added.url, exceptions.Duplicate, exceptions.BackendException):
-        # A volume has a name of its own.
+        # A volume has a separate name.
         store.delete(again[0])
     assert store.read(added.url) == data
     store.delete(added.url)
@@ -216,7 +216,7 @@ MOVES: dict[str, list[set[str]]] = {
 }
 
 
-def test_what_is_counted(writer: Driver, store: Any) -> None:
+def test_the_counts(writer: Driver, store: Any) -> None:
     """The calls for each image, and the bytes that fastio's own code moves; see ``tests/patching/test_counts.py``."""
     data = content(5 * MIB)
     with writer.patched():
@@ -278,7 +278,7 @@ def test_an_image_file_that_fails(writer: Driver, store: Any, error: BaseExcepti
 def test_chunks(
     driver: Driver, store: Any, arguments: dict[str, Any], chunk: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a store that was there before; and it is as it was after."""
+    """For a store that was there before; and it is unchanged after."""
     # The image is at hand, however busy the machine is.
     monkeypatch.setattr(uploads, "AT_ONCE", 60)
     other = "http" if driver.name == "s3" else "s3"
@@ -315,7 +315,7 @@ def test_the_operator_wins_unless_ours_is_explicit(configurable: Driver, open_dr
     data = content(9 * MIB)
 
     def chunks() -> list[tuple[int, int]]:
-        """What is read, and asked of an image file, at a time."""
+        """The sizes of reads from the store and of an image file."""
         found = []
         for store in stores:
             file = ImageFile(data)
@@ -378,7 +378,7 @@ def test_others_run_meanwhile(driver: Driver, store: Any, greenlets: Any) -> Non
     with driver.patched(store_chunk_sizes={driver.name: CHUNK}, yield_bytes=CHUNK):
         with Ticker() as reading:
             assert store.read(url) == data
-        # Who has yielded may wait, too, and go on before the hub's next turn: two chunks.
+        # A greenlet that has yielded may wait, too, and go on before the hub's next turn: two chunks.
         assert reading.ticks >= 9
         if driver.adds:
             with Ticker() as writing:
@@ -456,7 +456,7 @@ def test_any_part_of_an_image(own: Driver, store: Any, kept: str, offset: int, l
     assert all(pieces)
 
 
-def test_what_it_can_do_is_declared(own: Driver, store: Any) -> None:
+def test_its_capabilities_are_declared(own: Driver, store: Any) -> None:
     masks = capabilities.BitMasks
     assert store.driver.is_capable(masks.READ_RANDOM, masks.RW_ACCESS, masks.DRIVER_REUSABLE)
 

@@ -103,7 +103,7 @@ def test_closed_early() -> None:
     assert volume.closed == 1
 
 
-def test_what_is_no_exception_goes_through() -> None:
+def test_a_base_exception_goes_through() -> None:
     with fastio.patched(NAME, strict=True):
         image = store.CinderVolumeIterator(Broken(1, KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):

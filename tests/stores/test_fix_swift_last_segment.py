@@ -18,7 +18,7 @@ from fastio.report import Outcome  # noqa: E402
 from tests.outcome import as_upstream  # noqa: E402
 from tests.stores.images import Verifier, content  # noqa: E402
 
-#: What ``swift_store_large_object_chunk_size`` = 1 comes to.
+#: ``swift_store_large_object_chunk_size`` = 1, in bytes.
 SEGMENT = 1000 * 1024
 NAME = "fix_swift_last_segment"
 
@@ -93,7 +93,7 @@ def test_large_images(fixed: None, swift: Any, size: int) -> None:
         (1, 1), (2 * SEGMENT - 1, 2 * SEGMENT - 1), (2 * SEGMENT, 2 * SEGMENT), (3 * SEGMENT, 3 * SEGMENT),
     ],
 )  # fmt: skip
-def test_what_upstream_can_do_is_as_before(swift: Any, length: int, size: int) -> None:
+def test_uploads_that_work_upstream_are_unchanged(swift: Any, length: int, size: int) -> None:
     """Images of unknown size, small ones, and those that the segments divide: the same result and the same objects."""
     image_id = str(uuid.uuid4())
 
@@ -146,7 +146,7 @@ def test_uploads_at_the_same_time_with_one_driver(fixed: None, open_swift: Calla
         for size, (url, added, _, multihash, _) in zip(sizes, pool.map(upload, sizes), strict=True):
             assert (added, multihash) == (size, hashlib.sha512(content(size)).hexdigest())
             assert store.read(url) == content(size)
-    # What one upload sees is not what the driver has.
+    # One upload's view is not the driver's.
     assert {name: vars(driver)[name] for name in before} == before
 
 
@@ -180,7 +180,7 @@ def test_upstream_still_announces_too_much(open_swift: Callable[..., Any], monke
     assert announced(store, 2 * SEGMENT + 1, monkeypatch) == [SEGMENT] * 3
 
 
-def test_the_driver_is_seen_as_it_is(fixed: None, open_swift: Callable[..., Any]) -> None:
+def test_the_driver_looks_unchanged(fixed: None, open_swift: Callable[..., Any]) -> None:
     """During an upload the driver is of its class, and what is assigned to it stays."""
     from fastio.patches.glance_store import fix_swift_last_segment
 

@@ -62,7 +62,7 @@ class Live:
 
 @pytest.mark.parametrize("timeout", [None, 60])
 @pytest.mark.parametrize("part", [stock_block(), 3 * stock_block()])
-def test_what_comes_slowly_is_sent_as_it_comes(part: int, timeout: float | None) -> None:
+def test_a_slow_body_is_sent_while_it_comes(part: int, timeout: float | None) -> None:
     """Nothing is held back for longer than until the next part, which has to be waited for."""
     body = Live(*[bytes(part)] * 5)
     received: list[int] = []
@@ -93,7 +93,7 @@ def test_what_comes_slowly_is_sent_as_it_comes(part: int, timeout: float | None)
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_time_out_is_for_as_much_as_upstream_sends(sent: list[int], known: bool) -> None:
+def test_a_time_out_is_for_the_size_of_upstreams_sends(sent: list[int], known: bool) -> None:
     with serving(ok) as server, requests.Session() as session:
         http_bodies.enlarge_blocks(session, MIB)
         session.put(server.url, data=Body(MIB) if known else io.BytesIO(bytes(MIB)), timeout=60)
@@ -141,7 +141,7 @@ def test_the_adapter_keeps_every_property() -> None:
     }  # fmt: skip
 
 
-def test_an_adapter_of_somebody_else_stays() -> None:
+def test_an_adapter_of_the_program_stays() -> None:
     class Own(requests.adapters.HTTPAdapter):  # type: ignore[name-defined]
         pass
 
@@ -201,7 +201,7 @@ def test_without_a_size_it_reads_as_ever(marks: list[int], amount: int | None) -
 
 
 def test_a_timeout_counts_from_piece_to_piece(marks: list[int]) -> None:
-    """So a socket that has one is left alone: with a mark it would run out while pieces arrive."""
+    """A socket that has one is therefore left alone: with a mark it would run out while pieces arrive."""
     hold = threading.Event()
     with serving(in_turn([Answer(body=bytes(4 * MIB), hold=hold, before_hold=1000)])) as server:
         response = get(server.url, timeout=60)

@@ -1,4 +1,4 @@
-"""What holds for each driver that uses HTTP through requests: large chunks, few wake-ups, sessions as upstream's."""
+"""Tests of each driver that uses HTTP through requests: large chunks, few wake-ups, sessions like upstream's."""
 
 import io
 from typing import Any
@@ -16,7 +16,7 @@ from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
 CHUNK = 100_000
 #: Bytes of a chunk of upstream's, of an image of unknown size.
 STOCK = 64 * KIB
-#: What ``swift_store_large_object_chunk_size`` = 1 comes to.
+#: ``swift_store_large_object_chunk_size`` = 1, in bytes.
 SEGMENT = 1000 * 1024
 
 

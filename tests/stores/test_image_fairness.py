@@ -119,9 +119,7 @@ def wrap() -> Callable[[Any], Any]:
 @pytest.mark.parametrize(("size", "stands_in"), [
     (SHARE, False), (SHARE + 1, True), (0, True), (None, True), (str(KIB), True), (True, True),
 ])  # fmt: skip
-def test_what_is_within_the_first_share_needs_no_stand_in(
-    size: Any, stands_in: bool, wrap: Callable[[Any], Any]
-) -> None:
+def test_data_within_the_first_share_needs_no_proxy(size: Any, stands_in: bool, wrap: Callable[[Any], Any]) -> None:
     """An image that is known to be small would not yield."""
     data = io.BytesIO(b"data")
     seen = []
@@ -142,8 +140,8 @@ def test_a_share_that_is_set_smaller_counts(wrap: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("data", [None, 5, object()])
-def test_what_can_not_be_read_stays_itself(wrap: Callable[[Any], Any], data: Any) -> None:
-    """And what stands for another already."""
+def test_unreadable_data_stays_itself(wrap: Callable[[Any], Any], data: Any) -> None:
+    """And a proxy."""
     assert wrap(data) is data
     assert wrap(found := wrap(io.BytesIO())) is found
 

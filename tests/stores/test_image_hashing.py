@@ -57,7 +57,7 @@ def hashing_patched() -> Iterator[None]:
 
 @pytest.fixture
 def store(open_store: Callable[..., Any]) -> Any:
-    """A filesystem store of 64 KiB chunks, as upstream's default has it."""
+    """A filesystem store of 64 KiB chunks, upstream's default."""
     return open_store("filesystem", filesystem_store_chunk_size=CHUNK)
 
 
@@ -224,7 +224,7 @@ def test_many_uploads_at_once_in_greenlets(store: Any, hashing_patched: None, hu
 
 
 @needs_eventlet
-@pytest.mark.parametrize("where", ["tpool", "native thread", "hub of its own", "timer"])
+@pytest.mark.parametrize("where", ["tpool", "native thread", "separate hub", "timer"])
 def test_an_upload_from_elsewhere(where: str, store: Any, hashing_patched: None) -> None:
     """A thread that has no hub is blocked and gets none; so is the hub's own greenlet, which must not switch."""
     import eventlet
@@ -253,7 +253,7 @@ def test_an_upload_from_elsewhere(where: str, store: Any, hashing_patched: None)
             eventlet.sleep(0.001)
     added, has_hub = results
     assert added.multihash == hashlib.sha512(data).hexdigest()
-    assert has_hub == (where in ("hub of its own", "timer"))
+    assert has_hub == (where in ("separate hub", "timer"))
 
 
 @needs_eventlet
@@ -275,7 +275,7 @@ def test_without_descriptors_other_greenlets_run_all_the_same(
 
 @needs_eventlet
 def test_an_event_has_a_number_that_the_hub_knows() -> None:
-    """A file was closed while a greenlet waited for it, and nobody has told the hub."""
+    """A file was closed while a greenlet waited for it, without the hub's knowledge."""
     from eventlet import hubs
 
     def opens() -> int:

@@ -195,7 +195,7 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), CHANGES)
-def test_what_changes(
+def test_the_key_changes(
     open_store: Callable[..., Any], name: str, value: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     """There is another client then, and the first one again when it is taken back."""
@@ -228,7 +228,7 @@ def test_what_changes(
         cfg.CONF.clear_override(name, group=store.identifier)
 
 
-def test_what_the_client_is_made_from_is_what_stock_makes_it_from(open_store: Callable[..., Any]) -> None:
+def test_the_client_is_made_like_stocks(open_store: Callable[..., Any]) -> None:
     store = open_store("s3", identifier="same_client", s3_store_region_name="eu-north-1")
 
     def looks(client: Any) -> Any:
@@ -309,7 +309,7 @@ def test_native_threads_do_not_share_one_under_eventlet(s3_store: Any) -> None:
 # Credentials.
 
 
-def test_no_secret_is_told(open_store: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_is_reported(open_store: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "fastio")
     secret = "a-secret-of-somebody"
     store = open_store("s3", identifier="secretive", s3_store_secret_key=secret)
@@ -321,7 +321,7 @@ def test_no_secret_is_told(open_store: Callable[..., Any], caplog: pytest.LogCap
     assert secret not in caplog.text
 
 
-# What cannot be.
+# Impossible files.
 
 
 def test_errors_are_as_from_stock(open_store: Callable[..., Any], built: list[Any]) -> None:

@@ -42,7 +42,7 @@ def test_the_image_is_in_memory_once(s3_store: Any) -> None:
     def add(image_id: str) -> None:
         s3_store.add(ImageFile(DATA), image_id, len(DATA))
 
-    # What is allocated only the first time.
+    # Objects that are allocated only the first time.
     s3_store.add(b"1")
     with patched():
         assert peak(lambda: add("once")) < 1.5 * len(DATA)
@@ -78,7 +78,7 @@ def test_any_image(
     assert added.size == size
 
 
-def test_what_the_server_is_given_is_bytes(s3_store: Any) -> None:
+def test_the_server_gets_bytes(s3_store: Any) -> None:
     """As from stock, so that botocore signs and sends it in the same way."""
     import glance_store._drivers.s3 as driver
 

@@ -78,7 +78,7 @@ class Cluster:
         return f"sheepdog://{self.address}:{self.port}:{name}"
 
     def add(self, data: Any, size: int | None = None, store: Any = None, name: str | None = None, **more: Any) -> Any:
-        """What ``add()`` returns; the image is deleted after the test."""
+        """Return the result of ``add()``; the image is deleted after the test."""
         name = str(uuid.uuid4()) if name is None else name
         self.made.append(name)
         file = io.BytesIO(data) if isinstance(data, bytes) else data
@@ -197,7 +197,7 @@ def test_one_command_reads_and_one_writes(cluster: Cluster, commands: list[list[
     uri = cluster.add(data, store=store, name="a")[0]
     (_, create, *first), *others = commands
     assert (create, first[0]) == ("create", "a")
-    assert 0 <= int(first[1]) < len(data), "a size that tells this image from others of its name"
+    assert 0 <= int(first[1]) < len(data), "a size that distinguishes this image from others of its name"
     assert others == [["vdi", "resize", "a", str(len(data))], ["vdi", "write", "a", "0", str(len(data))]]
     commands.clear()
     chunks, _ = cluster.get(uri, store)
@@ -424,7 +424,7 @@ def test_the_daemon_dies_while_an_image_is_read(cluster: Cluster, objects: int) 
     received = []
     with pytest.raises(exceptions.BackendException, match="exit status 1: failed to read a response; Failed to read"):
         for chunk in chunks:
-            received.append(chunk)  # what comes before the error is kept
+            received.append(chunk)  # chunks before the error are kept
     assert size == len(IMAGE)
     assert b"".join(received) == IMAGE[: objects * 4 * MIB]
 
@@ -432,7 +432,7 @@ def test_the_daemon_dies_while_an_image_is_read(cluster: Cluster, objects: int) 
 @stand_in_only
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("size", [0, len(IMAGE) // 2, len(IMAGE)])
-def test_an_image_of_somebody_else_whose_create_was_faster(cluster: Cluster, known: bool, size: int) -> None:
+def test_an_image_of_another_client_whose_create_was_faster(cluster: Cluster, known: bool, size: int) -> None:
     """The daemon has never seen our ``create``, and theirs have the same name."""
     cluster.add(IMAGE[:size], name="a")
     cluster.set(cut="create")
@@ -443,7 +443,7 @@ def test_an_image_of_somebody_else_whose_create_was_faster(cluster: Cluster, kno
 
 
 @stand_in_only
-def test_a_small_image_could_be_anybody_s(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_small_image_could_be_another_clients(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     cluster.set(cut="created")
     with pytest.raises(exceptions.BackendException, match="dog vdi create of"):
         cluster.add(b"data", name="a")
@@ -495,7 +495,7 @@ def test_a_write_that_is_given_up_leaves_no_object(
 
 
 def stops_meanwhile(cluster: Cluster, size: int) -> Iterator[bytes]:
-    """So many bytes of an image whose daemon stops to answer before any are stored: ``dog`` takes one object."""
+    """Some bytes of an image whose daemon stops to answer before any are stored: ``dog`` takes one object."""
     yield IMAGE[:MIB]
     cluster.set(daemon="stopped")
     yield IMAGE[MIB:size]
@@ -649,7 +649,7 @@ def test_other_answers(
 @stand_in_only
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread cannot be interrupted")
 @pytest.mark.parametrize("operation", ["read", "add"])
-def test_a_daemon_that_hangs_holds_up_nobody_else(
+def test_a_daemon_that_hangs_holds_up_no_other(
     cluster: Cluster, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import eventlet

@@ -30,7 +30,7 @@ from tests.glance.faults import small_file_system
 from tests.stores.images import KIB, MIB, ImageFile, Ticker
 
 CHUNK = 16 * KIB
-#: What a file gathers before it writes. It is 128 KiB by default from Python 3.14 on.
+#: Size of a file's write buffer. It is 128 KiB by default from Python 3.14 on.
 BUFFER = 8 * KIB
 NAMES = ("store_filesystem", "image_fairness", "image_hashing")
 
@@ -119,7 +119,7 @@ def thin_store(open_store: Any) -> Any:
 @example(parts=[(True, 5 * 64 * KIB)], known=True)
 @example(parts=[(True, 64 * KIB + 1), (False, 1), (True, 3 * 64 * KIB)], known=False)
 def test_thin_provisioning(thin_store: Any, parts: list[tuple[bool, int]], known: bool) -> None:
-    """The same bytes and size as upstream with its chunk of 64 KiB, and no more of the disk."""
+    """The same bytes and size as with upstream's chunk of 64 KiB, and no more of the disk."""
     data = b"".join(bytes(length) if hole else b"\1" * length for hole, length in parts)
     size = len(data) if known else 0
     paths = [path_of(thin_store.add(ImageFile(data), size=size).url)]
@@ -281,7 +281,7 @@ def test_the_configuration_is_asked_once_for_each_size_that_is_assigned(
         (SHARE, True, False, False),
     ],
 )
-def test_a_small_file_in_memory_is_read_as_upstream_reads_it(
+def test_a_small_file_in_memory_is_read_like_upstream(
     tmp_path: pathlib.Path, size: int, there: bool, whole: bool, itself: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import eventlet
@@ -414,7 +414,7 @@ def test_only_a_call_that_is_refused_is_not_made_again(
     monkeypatch.setattr(image_files, "_in_memory", lambda device: False)
     with path.open("rb") as file:
         memory = image_files.InMemory(file.fileno())
-        # The read itself, which is not made in the hub then, tells what is wrong.
+        # The read itself, which is not made in the hub then, reports the error.
         assert not memory.has(0, 4096)
         assert memory.has(4096, 8192) != given_up
     assert asked == ([0] if given_up else [0, 4095, 8191])

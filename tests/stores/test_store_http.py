@@ -37,7 +37,7 @@ def test_every_size(http_store: Any, chunk: int, chunks: int, beside: int) -> No
 
 
 def read(store: Any, answer: Answer) -> Any:
-    """What can be read from such a server, how it ends, and what was asked of it."""
+    """Return the data of such a server, its end, and the requests to it."""
     found = b""
     end: Any = None
     with serving(in_turn([answer])) as server:

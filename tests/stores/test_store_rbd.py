@@ -67,7 +67,7 @@ def audited(ceph_store: Any, monkeypatch: pytest.MonkeyPatch) -> Audited:
 
 
 def on_ceph(store: Any, url: str, look: Callable[[Any, Any], Any]) -> Any:
-    """``look(library, image)`` of the image behind ``url``, by a connection of its own."""
+    """``look(library, image)`` of the image behind ``url``, by a separate connection."""
     from glance_store._drivers import rbd
 
     driver = store.driver
@@ -82,7 +82,7 @@ def on_ceph(store: Any, url: str, look: Callable[[Any, Any], Any]) -> Any:
 
 
 def facts(store: Any, url: str) -> dict[str, Any]:
-    """What is to be seen of an image but its data."""
+    """Return the visible properties of an image but its data."""
 
     def look(library: Any, image: Any) -> dict[str, Any]:
         extents: list[tuple[int, int, bool]] = []
@@ -184,7 +184,7 @@ def test_thin_provisioning(open_store: Any, audited: Audited, known: bool) -> No
 
 
 def test_a_pool_that_is_full(ceph_store: Any, audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails behind is tried again in the foreground, and librbd's exception ends the upload as before."""
+    """A write that fails behind is tried again in the foreground, and librbd's exception ends the upload as before."""
     from glance_store import exceptions
 
     before = images(ceph_store)
@@ -426,7 +426,7 @@ def test_write_beyond_the_end_fails_at_once() -> None:
 
 
 def test_the_first_error_wins() -> None:
-    """What the caller raises itself is not hidden by a write that fails behind."""
+    """The caller's own exception is not hidden by a write that fails behind."""
     image = Image(bytes(30))
     image.failing = image.broken = {10}
     with pytest.raises(KeyError), store_rbd.WriteBehind(image) as behind:
@@ -453,7 +453,7 @@ def test_holes(data: bytes, zeros: int, at: int) -> None:
 
 
 def test_names_are_looked_up_in_the_module(ceph_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who replaces a name in the driver's module is heard."""
+    """A replaced name in the driver's module takes effect."""
     from glance_store._drivers import rbd
 
     told: list[Any] = []

@@ -59,7 +59,7 @@ def part_lengths(wire: Wire) -> list[int]:
     return [request.length for request in wire.take() if request.part]
 
 
-# What the server and the image file see.
+# The view of the server and of the image file.
 
 
 def test_a_part_is_read_at_once(in_parts: Any, wire: Wire) -> None:
@@ -152,7 +152,7 @@ def either(request: pytest.FixtureRequest) -> tuple[str, Any]:
 
 @pytest.mark.parametrize("announced", [1, MIB, PART, 6 * MIB, 7 * MIB, 10 * MIB, 11 * MIB, 13 * MIB, 30 * MIB])
 def test_an_image_of_another_size_than_announced(either: tuple[str, Any], wire: Wire, announced: int) -> None:
-    """The same error, which tells how far it was read; in one piece nothing is sent, and parts are given up."""
+    """The same error, which contains the position; in one piece nothing is sent, and parts are given up."""
     import glance_store
 
     def add(store: Any) -> Any:

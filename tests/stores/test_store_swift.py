@@ -22,7 +22,7 @@ NAME = "store_swift"
 CHUNK = 100_000
 SETTING: dict[str, Any] = {"store_chunk_sizes": f"swift={CHUNK}"}
 STOCK = 64 * KIB
-#: What ``swift_store_large_object_chunk_size`` = 1 comes to.
+#: ``swift_store_large_object_chunk_size`` = 1, in bytes.
 SEGMENT = 1000 * 1024
 
 
@@ -35,7 +35,7 @@ def in_segments(request: pytest.FixtureRequest, open_store: Any, tmp_path: Any) 
     )  # fmt: skip
 
 
-def test_what_may_come_slowly_is_asked_for_as_by_upstream_at_first(swift_store: Any) -> None:
+def test_a_slow_body_is_read_like_upstream_at_first(swift_store: Any) -> None:
     with fastio.patched(NAME):
         file = ImageFile(content(MIB))
         swift_store.add(file, size=MIB)
@@ -74,7 +74,7 @@ def test_an_image_file_that_fails(in_segments: Any, size: int) -> None:
 
 @pytest.mark.parametrize("start", [0, 1, 99_999, 100_000, 300_000])
 def test_the_rest_of_an_image(swift_store: Any, start: int) -> None:
-    """What upstream asks for (a Range request) after a transfer that was broken off."""
+    """Upstream's request (with a Range) after a transfer that was broken off."""
     from glance_store import location
 
     data = content(300_001)
@@ -89,7 +89,7 @@ def test_the_rest_of_an_image(swift_store: Any, start: int) -> None:
     assert [len(piece) for piece in pieces] == sizes(len(data) - start, 100_000)
 
 
-# What Swift does not do on demand: servers that fail, and swiftclient's ways to go on.
+# Faults that Swift does not have on demand: servers that fail, and swiftclient's ways to go on.
 
 
 def connect(url: str, **options: Any) -> Any:
@@ -107,7 +107,7 @@ def rest(start: int) -> Answer:
 
 
 def downloaded(answers: list[Answer], stalls_at: int | None = None, **options: Any) -> Any:
-    """What can be read of an object, how it ends, and what was asked of the server for it.
+    """Return the data of an object, its end, and the requests to the server for it.
 
     :param stalls_at: bytes after which the server is known to stall, where a long time-out need not be waited for
     """
@@ -194,7 +194,7 @@ UPLOADS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "text": (lambda: "text", {}),
     "nothing": (lambda: None, {}),
     "an iterator": (lambda: iter([BODY[:MIB], BODY[MIB:]]), {}),
-    "a chunk size of its own": (lambda: io.BytesIO(BODY), {"chunk_size": 1000}),
+    "another chunk size": (lambda: io.BytesIO(BODY), {"chunk_size": 1000}),
 }
 
 

@@ -44,7 +44,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", list(ANSWERS))
 def test_uploads_end_as_upstreams(vmware_store: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """With a server that fails; it speaks no TLS, which the driver is told here."""
+    """With a server that fails; it speaks no TLS, which is set in the driver here."""
 
     def add() -> Any:
         data = io.BytesIO(content(2 * MIB))
