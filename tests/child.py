@@ -22,10 +22,10 @@ if False:  # typing.TYPE_CHECKING, without the time that importing typing takes
 PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 OUTPUTS: dict[str, Any] = {"stdout": -1, "stderr": -1}
 MIB = 1 << 20
-#: More than any pipe holds that nobody asked to be larger, and odd.
+#: More than any pipe holds without being enlarged, and odd.
 BIG = 3_000_001
 
-#: The exit status where nobody reads what is written any more.
+#: The exit status where the written data has no reader any more.
 BROKEN_PIPE = 90
 _PATTERN = 997
 
@@ -33,8 +33,8 @@ _PATTERN = 997
 def dump(path: os.PathLike[str]) -> list[str]:
     """A command that writes the file to its stdout, 1 MiB at a time.
 
-    A write is in the pipe as a whole before anybody can read, as far as there is room. So how many reads it takes at
-    most does not depend on who is faster, as it does with cat, which writes 128 KiB at a time.
+    A write is in the pipe as a whole before a read can see it, as far as there is room: how many reads it takes at most
+    does not depend on who is faster, as it does with cat, which writes 128 KiB at a time.
     """
     return ["dd", f"if={os.fspath(path)}", "bs=1M", "status=none"]
 
@@ -52,7 +52,7 @@ def pattern(seed: int) -> bytes:
 
 
 def data(seed: int, size: int) -> bytes:
-    """What ``out(seed, size)`` writes."""
+    """The output of ``out(seed, size)``."""
     return tile(pattern(seed), size)
 
 
@@ -67,7 +67,7 @@ def err(seed: int, size: int, piece: int = 65536) -> str:
 
 
 def digest(payload: bytes) -> bytes:
-    """What the step ``digest`` says of ``payload``."""
+    """The output of the step ``digest`` on ``payload``."""
     import hashlib
 
     return f"{len(payload)} {hashlib.sha256(payload).hexdigest()}".encode()

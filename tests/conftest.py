@@ -1,4 +1,4 @@
-"""What all tests share.
+"""Shared by all tests.
 
 The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched before anything else is imported.
 ``TEST_DISABLED`` names the patches that are switched off in all tests, because they are not for the releases here.
@@ -15,7 +15,7 @@ if os.environ.get("TEST_EVENTLET", "0") == "1":
     import eventlet
 
     eventlet.monkey_patch()
-    # The native Popen, if nobody has it any more, is one of fastio's targets until the collector has been there.
+    # The native Popen, if nothing refers to it any more, is one of fastio's targets until the collector has been there.
     gc.collect()
 else:
     import contextlib
@@ -156,11 +156,11 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
         monkeypatch.delenv(name)
     if os.environ.get("TEST_DISABLED"):
         monkeypatch.setenv("FASTIO_DISABLED", os.environ["TEST_DISABLED"])
-    # What was patched in earlier tests is reported otherwise than what was never asked for.
+    # Patches of earlier tests are reported otherwise than patches that were never asked for.
     state.STATE.__init__()  # type: ignore[misc]
     before = dict(_stood) or attributes()
     yield
-    # Settings outlive unpatch(); the next test has those of its own environment.
+    # Settings outlive unpatch(); the next test has its own environment's.
     config.put_in_force(None)
     config.only_reporting = False
     # Looking at every target takes longer than many a test. These outcomes are only of what is wanted or switched on.
@@ -225,7 +225,7 @@ def require_fast_path(node: pytest.Item) -> None:
 
 
 def hide_hub() -> None:
-    """Have no hub in this thread until somebody asks for one, as in a process of native threads; it is the same then.
+    """Have no hub in this thread until one is asked for, as in a process of native threads; it is the same then.
 
     The tests of one process share a thread, and with a hub the native Popen is left to upstream.
     """
@@ -354,7 +354,7 @@ def in_mode(request: pytest.FixtureRequest, run_python: Callable[..., Any]) -> C
 def in_hub(request: pytest.FixtureRequest, run_python: Callable[..., Any]) -> Callable[..., str]:
     """``in_hub(code)`` runs ``code`` in a fresh monkey-patched Python with each hub besides epoll; returns its output.
 
-    Nobody may be left in the hub at its end.
+    No greenlet may be left in the hub at its end.
     """
     if MONKEY_PATCHED:
         pytest.skip("the processes are fresh ones, the same as without TEST_EVENTLET")

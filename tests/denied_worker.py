@@ -1,8 +1,8 @@
 """Small programs with a system call forbidden: ``python -m tests.denied_worker WORLD PATCHED``.
 
 WORLD is ``native`` or ``green``, which is monkey patched; PATCHED is ``stock`` or ``patched``. Each line of stdin is
-what ``tests.filters`` takes, or ``nothing``; it prints what was seen. A filter cannot be taken back,
-so each has a process of its own, which is forked: it has what this one has imported, and a hub of its own.
+what ``tests.filters`` takes, or ``nothing``; it prints what was seen. A filter cannot be taken back, so each has a
+separate, forked process with this one's imports and a separate hub.
 """
 
 import importlib

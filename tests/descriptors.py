@@ -14,12 +14,12 @@ from typing import Any
 def descriptors() -> set[tuple[int, int, int]]:
     """Number, device and inode of every descriptor.
 
-    What is there afterwards and was not before was left open. The reverse tells nothing: the garbage collector may
-    close what an earlier test, or the hub of a thread that has ended, had left, at any time.
+    A descriptor that is there afterwards and was not before was left open. The reverse means nothing: the garbage
+    collector may close what an earlier test, or the hub of a thread that has ended, had left, at any time.
     """
     found = set()
     for name in os.listdir("/proc/self/fd"):
-        # That of the listing itself is closed by now.
+        # The descriptor of the listing itself is closed by now.
         with contextlib.suppress(OSError):
             status = os.fstat(int(name))
             found.add((int(name), status.st_dev, status.st_ino))
@@ -33,7 +33,7 @@ def unread(fd: int) -> int:
 
 @contextlib.contextmanager
 def forgotten(opens: Callable[[], int]) -> Iterator[Any]:
-    """A greenlet that waits for a file which was closed without a word to the hub, and returns what it is told.
+    """A greenlet that waits for a file which was closed without the hub's knowledge, and returns the hub's answer.
 
     :param opens: opens something, closes it again, and returns the number that it had: the file's was the same
     """
@@ -46,7 +46,7 @@ def forgotten(opens: Callable[[], int]) -> Iterator[Any]:
         except hubs.IOClosed as error:
             return type(error)
 
-    # What is opened next gets the lowest number: what earlier tests have left may not be closed from here on.
+    # The next open file gets the lowest number: files left by earlier tests may not be closed from here on.
     eventlet.sleep(0)
     gc.collect()
     collects = gc.isenabled()
@@ -54,7 +54,7 @@ def forgotten(opens: Callable[[], int]) -> Iterator[Any]:
     reader, writer = os.pipe()
     number = opens()
     os.dup2(reader, number)
-    # epoll knows files: this must have been the only descriptor of its own, and its number may not become free.
+    # epoll knows files: this must have been the file's only descriptor, and its number may not become free.
     os.dup2(writer, reader)
     waiting = eventlet.spawn(wait, number)
     eventlet.sleep(0)
@@ -70,7 +70,7 @@ def forgotten(opens: Callable[[], int]) -> Iterator[Any]:
 
 
 def recycled(fd: int, end: int = 0) -> tuple[int, int]:
-    """A pipe of which one end, 0 or 1, has the number ``fd``, which is closed; eventlet's hub is told of both.
+    """A pipe of which one end, 0 or 1, has the number ``fd``, which is closed; eventlet's hub knows of both.
 
     The system gives the lowest numbers that are free, and there may be lower ones.
     """

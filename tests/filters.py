@@ -89,7 +89,7 @@ def deny(denial: str) -> None:
     tests += [(_ARGUMENTS + 8 * index, value) for index, value in call.arguments]
     program = []
     for index, (offset, value) in enumerate(tests):
-        # What is not equal goes on at the last instruction, which allows the call.
+        # Unequal calls go on at the last instruction, which allows the call.
         program += [(_LOAD, 0, 0, offset), (_JUMP_IF_EQUAL, 0, 2 * (len(tests) - index - 1) + 1, value)]
     program += [(_RETURN, 0, 0, _ERROR | getattr(errno, error)), (_RETURN, 0, 0, _ALLOW)]
     _install(b"".join(struct.pack("HBBI", *instruction) for instruction in program), len(program))

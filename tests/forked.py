@@ -22,7 +22,7 @@ def in_a_fork(function: Callable[[], int]) -> int:
 
 
 def told_by_a_fork(function: Callable[[], Any]) -> Any:
-    """What ``function`` returns in a forked child: a short value that JSON can carry."""
+    """Return ``function()`` of a forked child: a short value that JSON can carry."""
     reader, writer = os.pipe()
 
     def tell() -> int:

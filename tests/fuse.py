@@ -43,7 +43,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(OSError):
-    """What an operation fails with."""
+    """The error of an operation."""
 
 
 class Server:
@@ -119,12 +119,12 @@ class Server:
 
     def _reply(self, unique: int, error: int, data: bytes = b"") -> None:
         with contextlib.suppress(OSError):
-            # Who asked may have been interrupted.
+            # The caller may have been interrupted.
             os.write(self._device, _OUT.pack(_OUT.size + len(data), -error, unique) + data)
 
     def _init(self, node: int, body: bytes) -> bytes:
         major, minor, ahead, _ = struct.unpack_from("=IIII", body)
-        # FUSE_ASYNC_READ: otherwise nobody who waits for a read can be killed.
+        # FUSE_ASYNC_READ: otherwise a process that waits for a read cannot be killed.
         return struct.pack("=IIIIHHIIHHI28x", major, min(minor, 31), ahead, 1, 12, 10, MOST, 1, 0, 0, 0)
 
     def _attributes(self, node: int) -> bytes:
@@ -166,7 +166,7 @@ class Server:
         return self._entry(made) + self._open(made, body)
 
     def _open(self, node: int, body: bytes) -> bytes:
-        # What is in memory stays there (FOPEN_KEEP_CACHE): else whoever opens a file would wait for all its reads.
+        # Cached pages stay in memory (FOPEN_KEEP_CACHE): else whoever opens a file would wait for all its reads.
         return struct.pack("=QII", 0, 2, 0)
 
     _opendir = _open
@@ -195,7 +195,7 @@ class Server:
         return data
 
     def _unlink(self, node: int, body: bytes) -> None:
-        # Who has it open may go on.
+        # Processes that have it open may go on.
         self._node(body)
         del self._names[body.rstrip(b"\0").decode()]
 
@@ -224,7 +224,7 @@ class FileSystem(NamedTuple):
     def fault(self, **faults: dict[str, Any]) -> None:
         """Have operations hang (``hang=True``), fail (``errno=``) or each take ``seconds``; ``all`` is each of them.
 
-        What hung before goes on, and only these faults remain.
+        Hanging operations go on, and only these faults remain.
         """
         assert self.process.stdin is not None and self.process.stdout is not None
         named = {"*" if name == "all" else name: fault for name, fault in faults.items()}

@@ -1,7 +1,7 @@
 """A service with a hub does all that fastio patches; prints which waits of fastio's were in the kernel meanwhile.
 
 Each call of a C function that may wait is seen by a profile function of the hub's thread. One that fastio's own code
-makes, be it through the standard library's selectors, is told. Run by ``tests/test_hub.py``.
+makes, be it through the standard library's selectors, is reported. Run by ``tests/test_hub.py``.
 """
 
 import faulthandler

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(fastio.__file__).parent
 PUBLIC = ("metrics", "names", "patch", "patched", "settings", "status", "unpatch")
 
 
-def test_what_is_public() -> None:
+def test_public_names() -> None:
     assert sorted(fastio.__all__) == sorted(PUBLIC)
     functions = [name for name, value in vars(fastio).items() if isinstance(value, types.FunctionType)]
     # A leading underscore says that a function is not for others.

@@ -35,7 +35,7 @@ def packages(python: Path) -> Path:
 
 
 def check(*arguments: Any, status: int = 0, path: Any = ROOT, **env: str) -> str:
-    """What it prints; on the standard error if it fails."""
+    """Return its output; the standard error's if it fails."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
     done = subprocess.run(
         [sys.executable, "-m", "fastio", "check", *map(str, arguments)],
@@ -125,7 +125,7 @@ ini = %dmore.ini
 """
 
 
-def test_what_uwsgi_is_told(bare: Path, tmp_path: Path) -> None:
+def test_options_for_uwsgi(bare: Path, tmp_path: Path) -> None:
     """Its Python, module, variables, paths and arguments, from the file and those that it names."""
     (tmp_path / "uwsgi.ini").write_text(INI)
     (tmp_path / "more.ini").write_text("[uwsgi]\nimport = fastio.auto\npyargv = --config-file %dmore.conf\n")
@@ -206,7 +206,7 @@ DEPLOYMENTS = {
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
-def test_what_to_change(deployment: str) -> None:
+def test_advice(deployment: str) -> None:
     options, expected = DEPLOYMENTS[deployment]
     served = read("uwsgi", *(f"--{each}" for each in options.split()))
     found = list(advice.advise(served._asdict(), {}))
@@ -214,7 +214,7 @@ def test_what_to_change(deployment: str) -> None:
     assert not any("/key" in str(each) for each in found)
 
 
-def test_what_to_change_in_stores() -> None:
+def test_advice_for_stores() -> None:
     given = {
         "[a] filesystem_store_chunk_size": "65536", "[b] filesystem_store_chunk_size": "4194304",
         "[c] rbd_store_chunk_size": "16", "[d] rbd_store_chunk_size": "8",
@@ -282,7 +282,7 @@ def test_the_figures_are_those_of_the_results() -> None:
     assert f"{ratio:.2f} times" in advice._CHUNKS[0]
 
 
-def test_what_matters_most_takes_25_lines(tmp_path: Path) -> None:
+def test_the_summary_takes_25_lines(tmp_path: Path) -> None:
     (tmp_path / "x.ini").write_text("[uwsgi]\nmodule = glance.wsgi.api\n" + "https-socket = :1\nroute-run = x:\n")
     found = answered("--python", sys.executable, "--", "uwsgi", "--ini", tmp_path / "x.ini")
     # Paths of the same length everywhere.
@@ -322,7 +322,7 @@ def test_an_interpreter_without_fastio(bare: Path) -> None:
     assert f"fastio is not installed for {bare}" in command.as_text(found)
 
 
-def test_what_would_be_left_alone_is_told(bare: Path) -> None:
+def test_patches_left_alone_are_reported(bare: Path) -> None:
     with_startup = packages(bare) / "sitecustomize.py"
     with_startup.write_text(
         "import subprocess\ndef _communicate(self, input, endtime, orig_timeout): return None, None\n"
@@ -345,7 +345,7 @@ def test_what_would_be_left_alone_is_told(bare: Path) -> None:
         (["--", "no-such-program"], "no program 'no-such-program'"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_checked(arguments: list[str], words: str) -> None:
+def test_impossible_checks(arguments: list[str], words: str) -> None:
     assert re.search(words, check(*arguments, status=2))
 
 

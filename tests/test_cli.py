@@ -1,4 +1,4 @@
-"""The command line: ``fastio status`` in processes of its own."""
+"""The command line: ``fastio status`` in separate processes."""
 
 import importlib.metadata
 import json
@@ -113,7 +113,7 @@ def test_something_is_left_alone(run: Run, tmp_path: pathlib.Path) -> None:
     result = run("status", path=str(info.parent))
     assert result.returncode == 1
     lines = result.stdout.splitlines()
-    # What needs attention comes before the patches.
+    # Problems come before the patches.
     assert lines.index("Problems:") < lines.index("What to do:") < lines.index(next(filter(PATCHES.match, lines)))
     assert "unsupported version" in result.stdout
     assert "disable green_communicate" in result.stdout
@@ -128,7 +128,7 @@ def test_something_is_left_alone(run: Run, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("error", ["ImportError", "AttributeError", "RuntimeError"])
 def test_a_library_that_can_not_be_imported(run: Run, tmp_path: pathlib.Path, error: str) -> None:
-    """An old eventlet on a new Python raises whatever it stumbles over; that is when somebody asks for the status."""
+    """An old eventlet on a new Python raises whatever it stumbles over; that is when the status is asked for."""
     package = tmp_path / "broken" / "eventlet"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(f"raise {error}('made for another Python')\n")

@@ -135,7 +135,7 @@ def test_the_kill_switch_wins_over_the_code_but_does_not_switch_on(value: str, o
         ("profile", " Safe ", "safe"), ("transfers", " 7 ", 7), ("enabled", "ON", True),
     ],
 )  # fmt: skip
-def test_what_is_read(name: str, value: Any, read: Any) -> None:
+def test_values_read(name: str, value: Any, read: Any) -> None:
     assert getattr(resolve({name: value}, {}), name) == read
     if isinstance(value, str) and value:
         assert getattr(resolve({}, {TABLE[name].env: value}), name) == read
@@ -175,7 +175,7 @@ def test_errors_name_setting_value_source_and_what_is_allowed(name: str, values:
             assert (str(again), again.setting, again.source) == (str(error), name, source)
 
 
-def test_an_unknown_setting_is_told_with_the_known_ones() -> None:
+def test_an_unknown_setting_is_reported_with_the_known_ones() -> None:
     with pytest.raises(SettingError, match="chunksize: 65536 .*keyword argument.* mean 'chunk_size'") as raised:
         resolve({"chunksize": 65536}, {})
     assert all(name in str(raised.value) for name in TABLE)
@@ -219,7 +219,7 @@ def test_a_name_that_does_not_exist(
         ("also", (), "-"), ("profile", "safe", "safe"),
     ],
 )  # fmt: skip
-def test_what_people_see_of_a_value(name: str, value: Any, shown: str) -> None:
+def test_the_text_of_a_value(name: str, value: Any, shown: str) -> None:
     assert TABLE[name].show(value) == shown
 
 

@@ -62,7 +62,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
 @pytest.mark.parametrize("denial", filters.DENIALS)
 def test_it_comes_out_as_with_upstream(ask: Ask, world: str, denial: str) -> None:
     stock = ask(world, "stock", "nothing")
-    # What only fastio has does what it does where nothing is forbidden.
+    # Programs that only fastio can run behave like those where nothing is forbidden.
     expected = {**ask(world, "patched", "nothing"), **stock}
     assert not [said for said in expected.values() if "raises" in str(said)]
     assert ask(world, "patched", denial) == expected

@@ -32,7 +32,7 @@ def nothing_is_left() -> Iterator[None]:
     assert budget.shared.active() == 0
 
 
-def test_many_with_payloads_of_their_own(patched: Any, green: Any) -> None:
+def test_many_with_separate_payloads(patched: Any, green: Any) -> None:
     sizes = random.Random(1)
     plans = [(number, sizes.choice([0, 1, 1000, 65537, 300_000])) for number in range(GREENLETS)]
 
@@ -94,10 +94,10 @@ def test_timeouts_among_many(patched: Any, green: Any) -> None:
         with Gate() as gate:
             steps = [out(number, 1000), "close:1", gate.tell, gate.wait]
             popen = green.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
-            # What it has to say is in the pipe before the time begins.
+            # Its output is in the pipe before the time begins.
             gate.reached(lambda: eventlet.sleep(0.01))
             errors = [timed_out(green, popen, 0.5, data(number, 200_000))]
-            # The others may take so long to start their children that nobody has read it in that time.
+            # The others may take so long to start their children that it has not been read in that time.
             until(lambda: errors[-1].output, lambda: errors.append(timed_out(green, popen, 0.5)))
             popen.kill()
             popen.communicate()

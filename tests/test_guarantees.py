@@ -1,11 +1,11 @@
 """The patches of the default change nothing that programs written for upstream can rely on.
 
-``tests/guarantees/scenarios.py`` has what that is. All scenarios are run stock and patched, in processes of their own,
-and must show the same, natively and under eventlet: with all of the default in every run of the tests, with each patch
+``tests/guarantees/scenarios.py`` has what that is. All scenarios are run stock and patched, in separate processes, and
+must show the same, natively and under eventlet: with all of the default in every run of the tests, with each patch
 alone in ``tox -e equivalence``.
 
 The scenarios are about ``subprocess`` and eventlet. The patches of glance_store's drivers, of glance and of its client
-stay out of it, their ``fix_`` patches too: those need servers, and tests of their own.
+stay out of it, their ``fix_`` patches too: those need servers, and separate tests.
 """
 
 import functools
@@ -52,7 +52,7 @@ ALONE = [
 
 @functools.cache
 def seen(world: str, *names: str) -> dict[str, Any]:
-    """What each scenario showed with those patches, which may be ``default``."""
+    """Return the findings of each scenario with those patches, which may be ``default``."""
     root = pathlib.Path(fastio.__file__).parent.parent
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "COV_"))}
     result = subprocess.run(
@@ -70,7 +70,7 @@ def differences(world: str, *names: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_what_upstreams_users_rely_on_holds(world: str) -> None:
+def test_the_guarantees_hold(world: str) -> None:
     assert differences(world, "default") == {}
 
 

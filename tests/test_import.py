@@ -1,4 +1,4 @@
-"""What importing and patching leave behind in a process: few modules, no threads, no descriptors, no children."""
+"""The traces of importing and patching in a process: few modules, no threads, no descriptors, no children."""
 
 import pathlib
 import pkgutil
@@ -14,7 +14,7 @@ from tests.conftest import needs_eventlet
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = pathlib.Path(fastio.__file__).parent
 
-#: what ``import fastio`` must never load
+#: modules that ``import fastio`` must never load
 HEAVY = {
     "eventlet", "glance_store", "oslo_config", "oslo_concurrency", "wrapt", "packaging", "subprocess", "logging",
     "threading", "asyncio", "socket", "selectors", "select", "json", "email", "inspect", "dataclasses",
@@ -46,7 +46,7 @@ def test_import_fastio_loads_next_to_nothing(run_python: RunPython, bare: dict[s
     }  # fmt: skip
 
 
-#: What patch() used to load, and what takes long to load.
+#: Modules that patch() used to load, and that take long to load.
 SLOW = {
     "asyncio", "email", "importlib.metadata", "importlib.resources", "packaging", "wrapt", "logging", "inspect",
     "dataclasses", "hashlib", "ast", "platform", "tempfile", "urllib.request", "ssl", "argparse",
@@ -54,7 +54,7 @@ SLOW = {
 
 
 def test_patch_loads_few_modules(run_python: RunPython) -> None:
-    """What takes its time is what it imports; eventlet and glance_store may be there, and are not imported."""
+    """Its imports take its time; eventlet and glance_store may be there, and are not imported."""
     found = loaded(run_python, "import fastio; fastio.patch()")
     assert found & SLOW == set()
     assert len({name for name in found if name.partition(".")[0] != "fastio"}) <= 60
@@ -62,7 +62,7 @@ def test_patch_loads_few_modules(run_python: RunPython) -> None:
 
 
 def test_a_program_under_fastio_run_waits_for_few_modules(run_python: RunPython) -> None:
-    """Those of the command itself, before the program takes its place."""
+    """Modules of the command itself, before the program takes its place."""
     found = loaded(run_python, "from fastio import cli, launcher")
     # The options of the command are read with it.
     assert found & (SLOW - {"argparse"}) == set()
@@ -100,14 +100,14 @@ def test_nothing_warns(run_python: RunPython) -> None:
     assert (result.stdout, result.stderr) == ("", "")
 
 
-# What is left behind
+# Leftovers
 
 
 @needs_eventlet
 @pytest.mark.parametrize("prelude", ["import fastio", "import fastio.auto", "import fastio.auto; fastio.unpatch()"])
 @pytest.mark.parametrize("early", ["", "import subprocess, logging, threading; lock = threading.RLock()"])
 def test_monkey_patch_warns_no_more_than_without_us(prelude: str, early: str, run_python: RunPython) -> None:
-    """eventlet tells on stderr of locks that it could not make green."""
+    """eventlet reports locks that it could not make green on stderr."""
     late = "import eventlet\neventlet.monkey_patch()"
     options = ("-W", "ignore")
     without = run_python(f"{early}\n{late}", options=options).stderr

@@ -44,7 +44,7 @@ def run(*arguments: str | pathlib.Path, env: dict[str, str] | None = None, **opt
 
 
 def report(*arguments: str | pathlib.Path, **options: Any) -> Any:
-    """What ``REPORT`` prints in the program."""
+    """Return the output of ``REPORT`` in the program."""
     done = run(*arguments, **options)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return json.loads(done.stdout)
@@ -206,7 +206,7 @@ def test_the_program_s_own_monkey_patch(script: Script) -> None:
     assert run(path).stdout == "applied b'x\\n'\n"
 
 
-# What is started, and how it is reached.
+# Started programs, and their interpreters.
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_the_program_s_own_monkey_patch(script: Script) -> None:
         ("sh -c", ["-c", "x"]), ("python -c", ["-c", "x"]),
     ],
 )  # fmt: skip
-def test_what_is_run(line: str, argv: list[str], script: Script, tmp_path: pathlib.Path) -> None:
+def test_programs_run(line: str, argv: list[str], script: Script, tmp_path: pathlib.Path) -> None:
     """A name is looked up in PATH, a path is a path, and a file that ends in .py need not be executable."""
     for name in ("my-service", "bin/in-path.py", "bin/in-path"):
         script(REPORT, name)
@@ -323,7 +323,7 @@ class TestChildren:
         assert report("sh", "-c", f"{path}; true")["outcome"] == "applied"
 
     def test_the_site_s_own_sitecustomize_runs(self, script: Script, tmp_path: pathlib.Path) -> None:
-        """Before the patches, in its order, and an error in it keeps nobody from anything."""
+        """Before the patches, in its order, and an error in it has no effect on others."""
         site = tmp_path / "site"
         script(
             "import sys, fastio\nsys.own = [path for path in sys.path if 'bootstrap' in path]", "site/sitecustomize.py"
@@ -337,7 +337,7 @@ class TestChildren:
         done = run(script(REPORT), env=environment(PYTHONPATH=f"{ROOT}:{site}"))
         assert json.loads(done.stdout)["outcome"] == "applied" and "of the site" in done.stderr
 
-    #: What tracers have in PYTHONPATH: ddtrace's runs the next one, OpenTelemetry's does not, and removed itself once.
+    #: Modules of tracers in PYTHONPATH: ddtrace's runs the next one, OpenTelemetry's does not, and removed itself once.
     TRACERS = {
         "ddtrace-run": """
             import os, sys
@@ -475,14 +475,14 @@ def test_spawned_workers_have_the_options_of_the_service(method: str, script, tm
 
 
 class TestFailurePolicy:
-    """A bad setting, in each way of getting in: the service refuses to start, or starts unpatched and says so."""
+    """A bad setting, in each way of getting in: the service refuses to start, or starts unpatched and logs that."""
 
     BAD = "chunk_size: '12 parsecs'"
     WAYS = ("option", "environment", "children", "python", "auto")
     POLICIES = pytest.mark.parametrize("policy", ["", "unpatched"])
 
     def check(self, done: Any, policy: str) -> None:
-        """It is told once; ``done`` has printed the report if it has run."""
+        """It is reported once; ``done`` has printed the report if it has run."""
         assert done.stderr.count(self.BAD) == 1, done.stderr
         if policy == "unpatched":
             assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "off"), done.stderr

@@ -1,4 +1,4 @@
-"""Who may import whom: rules as data."""
+"""Allowed imports between packages: rules as data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LAYERS = {
         ("validate",),
     ),
 }
-#: What a package never imports.
+#: Modules that a package never imports.
 FOREIGN = {"fastio": ("benchmarks", "tests"), "benchmarks": ("tests",)}
 
 #: Where eventlet's hubs are known, and why not only in ``concurrency``.
@@ -40,7 +40,7 @@ HUBS = {
     "fastio.patches.eventlet.fix_green_epipe": "upstream's function, put right",
     "fastio.patches.eventlet.green_pipe": "upstream's methods, made fast",
 }
-#: What asks eventlet or gevent whether there is a hub.
+#: Modules that ask eventlet or gevent whether there is a hub.
 ASKED = {"already_patched", "eventlet.hubs", "get_hub_if_exists", "gevent._hub_local", "_threadlocal"}
 
 
@@ -72,7 +72,7 @@ def imports(text: str, package: str, known: object = ()) -> Iterator[str]:
 
 
 def graph(root: Path, package: str) -> dict[str, set[str]]:
-    """What each module of the package imports, of this package and of others."""
+    """Return the imports of each module of the package, of this package and of others."""
     known, found = modules(root, package), {}
     for name, path in known.items():
         own = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -106,7 +106,7 @@ def broken(root: Path, package: str) -> list[str]:
 
 
 def knows_hubs(path: Path) -> tuple[bool, bool]:
-    """Whether the module imports ``eventlet.hubs``; and whether it has an answer of its own to if there is a hub."""
+    """Whether the module imports ``eventlet.hubs``; and whether it decides itself if there is a hub."""
     text = path.read_text("utf-8")
     nodes = list(ast.walk(ast.parse(text)))
     words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}

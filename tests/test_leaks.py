@@ -27,7 +27,7 @@ pytestmark = pytest.mark.fast_path("exchanges")
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_old_is_collected() -> Iterator[None]:
-    """What all tests before these have left is not looked at each time."""
+    """Leftovers of all tests before these are not looked at each time."""
     gc.collect()
     gc.freeze()
     yield
@@ -35,7 +35,7 @@ def nothing_old_is_collected() -> Iterator[None]:
 
 
 def descriptors() -> set[str]:
-    """What is open, with what it is; the hub's own and pytest's are the same before and after."""
+    """Return the open descriptors with their files; the hub's own and pytest's are the same before and after."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -53,7 +53,7 @@ def threads() -> set[str]:
 
 
 def there_is() -> set[str]:
-    """All of them. What an earlier test has left may end at any moment, so tests look for what is new."""
+    """All of them. Leftovers of an earlier test may end at any moment, so tests look for new ones."""
     return descriptors() | children() | threads()
 
 
@@ -159,7 +159,7 @@ def test_no_input_is_held(patched: Any, popen_module: Any) -> None:
     gc.disable()
     try:
         popen.communicate(payload)
-        # Nobody holds a view of it: it can change its size again.
+        # It has no view any more: it can change its size again.
         payload.append(1)
         del popen, payload
         assert reference() is None
@@ -260,7 +260,7 @@ def state() -> dict[str, object]:
 
 def test_patching_and_taking_back_leave_nothing(popen_module: Any) -> None:
     import_targets()
-    # What the libraries open for good at the first use is not ours: the hub's epoll, for one.
+    # Files that the libraries open for good at the first use are not ours: the hub's epoll, for one.
     with fastio.patched(strict=True):
         succeeds(popen_module)
     before, there = state(), there_is()

@@ -13,7 +13,7 @@ MAKE = {
     "start_new_thread", "ThreadPoolExecutor", "TryLock",
 }  # fmt: skip
 
-#: What is made where, how often, and why it harms nobody.
+#: Locks that are made, where, how often, and why they are harmless.
 REVIEWED = {
     # Patching is the caller's own, and the lock is its thread's again in a handler or a finalizer.
     ("patching/exclusive.py", "allocate_lock"): 1,
@@ -21,7 +21,7 @@ REVIEWED = {
     ("concurrency/native.py", "start_new_thread"): 1,
     ("concurrency/threads.py", "start_new_thread"): 1,
     ("trace/recorder.py", "start_new_thread"): 1,
-    # Nobody waits for one, and in a forked child those are free that another thread had. The first is its own name.
+    # None is waited for, and in a forked child those are free that another thread had. The first is its own name.
     ("concurrency/try_lock.py", "TryLock"): 1,
     ("io/pipes.py", "TryLock"): 1,
     ("io/transfers.py", "TryLock"): 1,

@@ -32,7 +32,7 @@ def minimum(requirement: registry.Requirement) -> Version:
 OLDEST = {"eventlet": Version("0.33")}
 
 
-def test_what_was_tested_is_what_fastio_is_for() -> None:
+def test_the_tested_releases_are_the_supported_ones() -> None:
     """Every Python, the newest release that is known of each distribution, and the oldest series that is accepted."""
     environments = matrix.tested()
     classifiers = (runner.ROOT / "setup.cfg").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_nothing_that_failed_is_listed() -> None:
             assert run["passed"] > 0
 
 
-def test_what_is_known_of_the_oldest_eventlet_that_can_be_imported_is_known_of_ubuntu_s() -> None:
+def test_code_known_of_the_oldest_importable_eventlet_is_known_of_ubuntus() -> None:
     """PyPI's 0.30.2 cannot be imported, so the tests run with 0.33.0; Ubuntu 22.04 has 0.30.2 with a fix."""
 
     def known(release: str) -> set[str]:

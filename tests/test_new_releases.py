@@ -35,7 +35,7 @@ class Library:
         self.module = root / "library.py"
         self.module.write_text(CODE)
         for version in ("1.9", "1.10"):
-            # What PyPI has of it.
+            # Its releases on PyPI.
             unpacked = root / "cache" / f"library-{version}" / "unpacked"
             unpacked.mkdir(parents=True)
             (unpacked / "library.py").write_text(CODE)
@@ -128,7 +128,7 @@ def test_a_release_that_cannot_be_had(library: Library, release: str, monkeypatc
     assert fingerprints.of_release("library:kept", release) == []
 
 
-def test_what_has_to_be_read_is_refused(library: Library) -> None:
+def test_unread_code_is_refused(library: Library) -> None:
     """The rest of the release is taken over."""
     library.change(("a + 1", "a + 10"), ("a + 2", "a + 2 + 0"))
     for read, left in ((KEYS[1:2], KEYS[:1]), (KEYS[:1], [])):
@@ -138,7 +138,7 @@ def test_what_has_to_be_read_is_refused(library: Library) -> None:
 
 
 def test_a_revision_of_a_distribution(library: Library) -> None:
-    """It has its name in the table only if it has code of its own."""
+    """It has its name in the table only if its code differs."""
     version = fingerprints.plain("1.10-3+deb13u1")
     fingerprints.accept([library.examine(version)], [])
     assert version not in fingerprints.TABLE.read_text()
@@ -169,7 +169,7 @@ def test_versions_that_the_patches_are_not_for() -> None:
     assert fingerprints.refusals("eventlet", "0.41.3") == []
     (text,) = fingerprints.refusals("eventlet", "99.0")
     assert text.startswith(registry.libraries()["eventlet"])
-    # Of what is older nobody expects that the patches will be for it.
+    # The patches are not expected to support older ones.
     assert fingerprints.refusals("eventlet", "0.9") == []
 
 

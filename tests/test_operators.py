@@ -26,7 +26,7 @@ PLAYBOOK = EXAMPLES / "ansible" / "fastio.yml"
 #: Of a job that upstream's developers run; tests/benchmarks/validate/test_gate.py has the rest of it.
 ZUUL_PLAYBOOK = EXAMPLES / "zuul" / "playbooks" / "fastio-validate.yaml"
 
-#: What DevStack has, as far as the plugin uses it; what is called is written to ``calls``.
+#: DevStack's functions, as far as the plugin uses them; calls are written to ``calls``.
 DEVSTACK = """\
 die() { shift; echo "$*" >&2; exit 1; }
 is_service_enabled() { [[ ",$ENABLED_SERVICES," == *",$1,"* ]]; }
@@ -143,7 +143,7 @@ def test_the_playbook_on_this_host(tmp_path: Path) -> None:
     for path in ROOT.iterdir():
         if path.is_file():
             shutil.copy(path, checkout)
-    # As those of glance have it, with oslo.config for its files.
+    # Like glance's, with oslo.config for its files.
     run(sys.executable, "-m", "venv", environment)
     run(environment / "bin" / "python", "-m", "pip", "install", "-q", "oslo.config")
     config.write_text("[glance_store]\nstores = file\n")
@@ -199,7 +199,7 @@ def test_the_image_of_kolla() -> None:
     run(hadolint, "--failure-threshold=warning", "--ignore=DL3006", "--ignore=DL3013", "-", input=rendered)
 
 
-def test_what_kolla_sets_for_a_node_is_a_setting() -> None:
+def test_kollas_variables_of_a_node_are_settings() -> None:
     cfg = pytest.importorskip("oslo_config.cfg")
     from fastio import config
 

@@ -12,14 +12,14 @@ DEBIAN = Platform("Debian 12", "2022.2 Zed", "packages", {})
 
 
 def status(**outcomes: str) -> dict[str, Any]:
-    """What ``fastio status --json`` says, by the names of patches."""
+    """Return the output of ``fastio status --json``, by the names of patches."""
     patches = [
         {"name": name, "target": f"library:{name}", "outcome": each, "found": "1.0"} for name, each in outcomes.items()
     ]
     return {"versions": {"CPython": "3.11.2", "glance": "25.1.0", "eventlet": "absent"}, "patches": patches}
 
 
-def test_what_is_in_effect_and_why_something_is_not() -> None:
+def test_patches_in_effect_and_reasons_for_the_others() -> None:
     said = status(
         one="applied", two="applied", old="unsupported version", gone="absent", quiet="off", new="changed upstream code"
     )
@@ -33,14 +33,14 @@ def test_what_is_in_effect_and_why_something_is_not() -> None:
     assert found.text().startswith("Debian 12, 2022.2 Zed: 2 of 4 in effect\n  CPython 3.11.2\n")
 
 
-def test_every_outcome_is_told() -> None:
+def test_every_outcome_is_reported() -> None:
     """Either it is in effect, or off on purpose, or in one of the two columns."""
     for outcome in Outcome:
         (row,) = platforms.tables([DEBIAN.with_status(status(it=outcome.value))])[1].rows
         assert any("it" in cell for cell in row[2:]) or outcome in (Outcome.APPLIED, Outcome.OFF)
 
 
-def test_what_is_kept() -> None:
+def test_kept_platforms() -> None:
     """All but 2 % is in effect on Debian 13 and sid, all but 10 % on Debian 12, and the others say where from."""
     found = {each.name: each for each in platforms.kept()}
     assert set(debian.SUITES.values()) == {name for name, each in found.items() if each.of == "packages"}

@@ -13,7 +13,7 @@ from fastio.patches import requests, urllib3
 from fastio.patching import registry
 
 ROOT = pathlib.Path(__file__).parents[1]
-#: What is installed for benchmarks on real servers only.
+#: Distributions for benchmarks on real servers only.
 OF_BENCHMARKS = ("stores",)
 
 

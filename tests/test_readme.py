@@ -1,4 +1,4 @@
-"""What README.rst says is what there is."""
+"""README.rst is true."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ def test_its_environments_exist():
         assert f"[testenv:{name}]" in environments
 
 
-def test_what_it_links_to_exists():
+def test_its_links_exist():
     links = [*re.findall(r"<([^>:]+)>`_", README), *re.findall(r"^\.\. image:: (\S+)$", README, re.MULTILINE)]
     assert len(links) > 5
     for link in links:
@@ -46,7 +46,7 @@ def test_its_program_runs():
 
 
 def test_its_fastio_commands_run():
-    """Those of the service are on other pages, whose tests run them."""
+    """Commands of the service are on other pages, whose tests run them."""
     (shown,) = [block for block in blocks() if block.startswith("$ fastio ")]
     checked, service, status = re.findall(r"^\$ (.*)$", shown, re.MULTILINE)
     for command, page in ((checked, "check"), (service, "deployment")):

@@ -55,7 +55,7 @@ FILES = {
         """,
 }
 
-#: What the installation of the package, and of the releases that were read, would do.
+#: Stands for the installation of the package, and of the known releases.
 SETUP = """
     import json, os, pathlib, sys
     root = pathlib.Path(sys.argv[1])
@@ -135,7 +135,7 @@ def test_a_release_that_is_not_in_the_range(madeup: Callable[[str], str], tmp_pa
     assert madeup(USE) == "2 ['unsupported version', 'unsupported version']\n2\n"
 
 
-def test_what_is_declared_no_more_leaves_the_table(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> None:
+def test_an_undeclared_function_leaves_the_table(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> None:
     path = tmp_path / "table.json"
     path.write_text('{"madeup:gone": {"0123456789abcdef": "madeup 1.1"}}')
     madeup(WRITE)

@@ -1,4 +1,4 @@
-"""What became of every patch: as a table for people and as JSON for programs."""
+"""The outcome of every patch: as a human-readable table and as JSON for programs."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def test_the_outcomes_are_a_closed_set_of_words() -> None:
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_what_strict_does_not_accept(outcome: Outcome) -> None:
+def test_outcomes_that_strict_does_not_accept(outcome: Outcome) -> None:
     entry = Entry("wait", "m:a", outcome, "found")
     expected = outcome in LEFT_ALONE
     assert entry.left_alone is expected
@@ -111,7 +111,7 @@ def test_the_summary_has_a_line_for_each_patch() -> None:
     ]
 
 
-def test_what_an_interactive_python_shows() -> None:
+def test_the_output_of_an_interactive_python() -> None:
     assert repr(report(APPLIED, CHANGED)) == "<Report: 1 in effect, 1 left alone; print() shows more>"
     assert repr(report()) == "<Report: no patches; print() shows more>"
 

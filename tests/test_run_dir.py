@@ -183,7 +183,7 @@ def test_two_files_of_each_process(run: Callable[..., Program], private: Path, m
 
 
 @pytest.mark.parametrize("mode", ["native", GREEN])
-def test_a_forked_child_has_files_of_its_own(run: Callable[..., Program], private: Path, mode: str) -> None:
+def test_a_forked_child_has_separate_files(run: Callable[..., Program], private: Path, mode: str) -> None:
     parent = run(mode, run_dir=private)
     until(lambda: parent.tell(1) and texts(private).get(parent.pid, 0) >= 2, "the parent's files")
     (its,) = private.glob(f"*-{parent.pid}-*.json")
@@ -198,7 +198,7 @@ def test_a_forked_child_has_files_of_its_own(run: Callable[..., Program], privat
     assert its.stat().st_mtime == before.st_mtime and its.stat().st_ino == before.st_ino
 
 
-def test_ten_thousand_dead_processes_hold_nobody(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_thousand_dead_processes_delay_none(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead(private, range(10_000))
     kept = [private / f"{name_of(os.getpid(), run_dir.start('self'))}.{number}" for number in range(5)]
     kept += [private / "README", private / (name_of(1, run_dir.start(1)) + ".json")]
@@ -233,7 +233,7 @@ def test_files_of_other_containers_stay_for_an_hour(private: Path) -> None:
 
 
 def test_no_descriptor_is_kept(run: Callable[..., Program], private: Path) -> None:
-    """A daemon closes all descriptors, and opens files of its own in their place."""
+    """A daemon closes all descriptors, and opens its own files in their place."""
     program = run(run_dir=private)
     until(lambda: texts(private), "the files")
     assert program.tell("sorted(os.listdir('/proc/self/fd'))") == "['0', '1', '2', '3']"
@@ -310,7 +310,7 @@ def test_links_are_not_followed(quicker: bool, private: Path, monkeypatch: pytes
         (private / (run_dir._name() + kind)).symlink_to(target)
         (private / (run_dir._name() + kind + ".new")).symlink_to(target)
     if quicker:
-        # Somebody puts the links there again before the files are created.
+        # Another user puts the links there again before the files are created.
         monkeypatch.setattr(run_dir, "_unlink", lambda *_: None)
     Files(str(private)).write()
     assert target.read_text() == "kept"
@@ -346,7 +346,7 @@ def test_the_settings_take_effect_and_end(private: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["status"], ["check"]])
-def test_what_only_reports_writes_nothing(command: list[str], private: Path) -> None:
+def test_commands_that_only_report_write_nothing(command: list[str], private: Path) -> None:
     made = {f"FASTIO_{name}": str(private / name) for name in ("RUN_DIR", "TRACE")}
     env = {**os.environ, **made, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-W", "ignore", "-m", "fastio", *command], env=env, capture_output=True)
@@ -372,7 +372,7 @@ def application(environ, start_response):
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """One that nobody else is given, but that uWSGI can listen on."""
+    """Return a reserved port that uWSGI can listen on."""
     with reserved_port() as reserved:
         yield reserved.getsockname()[1]
 
@@ -485,7 +485,7 @@ def test_a_process_without_a_file(run: Callable[..., Program], private: Path, mo
 
 
 def fake(directory: Path, kind: str) -> Path:
-    """What somebody has put in the place of this process's file."""
+    """Another user's object in the place of this process's file."""
     path = directory / (run_dir._name() + ".json")
     Files(str(directory)).write()
     right = json.loads(path.read_bytes())
@@ -515,7 +515,7 @@ def fake(directory: Path, kind: str) -> Path:
     ["link", "pipe", "large", "deep", "binary", "digits", "other release", "list",
      pytest.param("foreign", marks=AS_ROOT)],
 )  # fmt: skip
-def test_what_no_process_has_written_is_not_read(kind: str, private: Path) -> None:
+def test_files_that_no_process_has_written_are_not_read(kind: str, private: Path) -> None:
     path = fake(private, kind)
     with pytest.raises(StatusError, match=f"^'{re.escape(str(path))}' (is not used|cannot be read): "):
         run_dir.read(os.getpid(), str(private))

@@ -1,4 +1,4 @@
-"""What commands print: at each width, into a pipe that nobody reads, and with what may be meant."""
+"""The output of commands: at each width, into a pipe without readers, and with suggestions."""
 
 import fcntl
 import os
@@ -26,7 +26,7 @@ terminal.show([Table("T", ["", "what"], [["a", "word " * 20]])], ["below " * 20]
 
 
 def on_a_terminal(columns: int, *command: str, **env: str) -> str:
-    """What the command prints on a terminal of so many columns."""
+    """Return the output of the command on a terminal of so many columns."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environ = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "TERM")}
@@ -82,7 +82,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_a_closed_pipe_is_no_error(arguments: list[str]) -> None:
-    """The output goes to a pipe that nobody reads, not even its first line."""
+    """The output goes to a pipe without readers, from its first line on."""
     reader, writer = os.pipe()
     os.close(reader)
     # Without the libraries, as it takes seconds to import them.
@@ -117,7 +117,7 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["trace", "report", "--jsno", "x"], {}, "did you mean '--json'?"),
     ],
 )
-def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str) -> None:
+def test_suggestions(arguments: list[str], env: dict[str, str], said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "fastio", *arguments], capture_output=True, text=True, timeout=100, cwd=ROOT,
         env={**os.environ, **env},
@@ -126,7 +126,7 @@ def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str)
     assert said in done.stderr
 
 
-def test_what_may_be_meant_by_a_program() -> None:
+def test_suggestions_for_a_program() -> None:
     with pytest.raises(fastio.errors.UnknownPatchError, match="did you mean 'green_wait'?"):
         fastio.patch("gren_wait")
     with pytest.raises(fastio.errors.SettingError, match="did you mean 'chunk_size'?"):

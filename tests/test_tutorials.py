@@ -1,4 +1,4 @@
-"""What the tutorials of the documentation tell people to do works."""
+"""The commands in the tutorials of the documentation work."""
 
 import re
 import subprocess
@@ -66,7 +66,7 @@ def test_the_change_that_is_judged_first_can_be() -> None:
 
 
 @pytest.mark.parametrize("door", ["upstream", "measuring"])
-def test_what_is_run_exists(door: str) -> None:
+def test_commands_exist(door: str) -> None:
     text = tutorial(door)
     environments = re.findall(r"tox -e (\S+)$|tox -e (\S+) ", text, re.MULTILINE)
     assert environments

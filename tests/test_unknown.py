@@ -1,4 +1,4 @@
-"""Names of settings that fastio does not know: each is told once, with the one that was meant."""
+"""Names of settings that fastio does not know: each is reported once, with the one that was meant."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 VARIABLE = "fastio: environment FASTIO_CHUNKSIZE: there is no such setting; did you mean 'FASTIO_CHUNK_SIZE'?"
 
 
-def test_a_variable_is_told_once_and_stays_in_the_report(run_python: RunPython) -> None:
+def test_a_variable_is_reported_once_and_stays_in_the_report(run_python: RunPython) -> None:
     env = {
         "FASTIO_CHUNKSIZE": "1",
         "FASTIO_QUUXQUUXQUUXQUUX": "1",

@@ -20,7 +20,7 @@ select.select([0], [], [], 30)
 
 @contextlib.contextmanager
 def deathless(pid: int) -> Iterator[Callable[[], bool]]:
-    """``SIGKILL`` seems to have no effect on the child ``pid``; gives what tells whether that is still so."""
+    """Let ``SIGKILL`` seem without effect on the child ``pid``; yields a function that asks whether it still does."""
     with subprocess.Popen(
         [sys.executable, "-ISc", _TRACER, str(pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=0
     ) as tracer:

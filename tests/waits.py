@@ -89,7 +89,7 @@ NATIVE = {
     ("concurrency/waiting.py:NativeWaiter.writable", "selector.wait(None)"): "waiter() gives it where there is no hub",
     ("concurrency/waiting.py:NativeWaiter.exited", "popen.wait(seconds)"): "waiter() gives it where there is no hub",
     ("io/transfers.py:Sender._run", "epoll.poll(TICK if count else -1, count + 1)"):
-        "a thread of its own, without a hub",
+        "a separate thread, without a hub",
     ("io/transfers.py:FileTransfer._has_room", "poll.poll(milliseconds)"):
         "no time at all, or in a thread of a file system",
     ("io/transfers.py:Sender.wait", "time.sleep(0.05)"):
@@ -98,7 +98,7 @@ NATIVE = {
     ("patching/exclusive.py:Exclusive.change", "with self._lock"): "patching; see there who holds it, and for how long",
     ("patches/subprocess/wait.py:make.wait_for_exit", "selector.wait(delay)"): "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
-        "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
+        "librbd has called back already, or an image is thrown away, where greenlets must not switch",
     ("trace/recorder.py:Recorder.end", "event.wait(_PATIENCE / 10)"): "the end of a trace, for five seconds at most",
 }  # fmt: skip
 
@@ -107,7 +107,7 @@ TOOLS = ("cli.py", "launcher.py", "trace/analysis/")
 
 
 def waits() -> list[tuple[str, str]]:
-    """``(module and function, call)`` of each, as often as it is there."""
+    """``(module and function, call)`` of each, once for each occurrence."""
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()

@@ -82,7 +82,7 @@ def test_a_forked_child_starts_without_the_parents_transfers(budget: Budget) -> 
     assert budget.active() == 8
 
 
-def test_who_waits_longer_than_a_turn_does_not_count(budget: Budget, clock: Clock) -> None:
+def test_a_transfer_that_waits_longer_than_a_turn_does_not_count(budget: Budget, clock: Clock) -> None:
     transfers = enter(budget, 40)
     for _ in range(4):
         clock.now += PERIOD
@@ -94,7 +94,7 @@ def test_who_waits_longer_than_a_turn_does_not_count(budget: Budget, clock: Cloc
     assert budget.active() == 2
 
 
-def test_who_moves_in_each_turn_counts_for_as_long_as_it_does(budget: Budget, clock: Clock) -> None:
+def test_a_transfer_that_moves_in_each_turn_counts_meanwhile(budget: Budget, clock: Clock) -> None:
     transfers = enter(budget, 3)
     for _ in range(100):
         clock.now += PERIOD * 0.9
@@ -104,7 +104,7 @@ def test_who_moves_in_each_turn_counts_for_as_long_as_it_does(budget: Budget, cl
 
 
 def test_a_thread_that_ends_in_the_middle_takes_nothing_with_it(budget: Budget, clock: Clock) -> None:
-    """Nobody calls leave(): its greenlets are never resumed."""
+    """leave() is never called: its greenlets are never resumed."""
     enter(budget, 16)
     clock.now += 2 * PERIOD
     assert budget.active() == 0

@@ -14,7 +14,7 @@ from tests.conftest import MONKEY_PATCHED
 
 
 class Interrupted(Exception):
-    """What a signal handler raises."""
+    """The exception of a signal handler."""
 
 
 @pytest.fixture

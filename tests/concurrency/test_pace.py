@@ -17,7 +17,7 @@ KIB = 1 << 10
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """``[time]`` of the budget's clock, in seconds; nobody else is active."""
+    """``[time]`` of the budget's clock, in seconds; no other transfer is active."""
     time = [1000.0]
     monkeypatch.setattr(budget, "shared", budget.Budget(lambda: time[0]))
     monkeypatch.setenv("FASTIO_YIELD_BYTES", "1MiB")
@@ -93,7 +93,7 @@ def test_others_run_between_shares(fixed: int | None) -> None:
 
 
 @needs_eventlet
-def test_who_is_stopped_while_others_run_has_no_share() -> None:
+def test_a_transfer_stopped_while_others_run_has_no_share() -> None:
     import eventlet
 
     pace = Pace()
@@ -122,7 +122,7 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
 
 
 @needs_eventlet
-def test_nobody_is_waiting(turn: Callable[[], bool]) -> None:
+def test_nothing_is_waiting(turn: Callable[[], bool]) -> None:
     import eventlet
     from eventlet.hubs import get_hub
 
@@ -174,7 +174,7 @@ def test_a_descriptor_is_ready(turn: Callable[[], bool]) -> None:
 
 @needs_eventlet
 def test_sooner_or_later_others_run_in_any_case(turn: Callable[[], bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a hub has to do that we do not know of is not put off for long."""
+    """Unknown work of a hub is not put off for long."""
     assert not turn()
     monkeypatch.setattr("fastio.concurrency.pace.LONGEST", 0)
     assert turn()

@@ -29,7 +29,7 @@ def workers() -> Iterator[Workers]:
         assert worker.load() == 0
 
 
-def test_what_is_submitted_is_done_in_order(workers: Workers) -> None:
+def test_submitted_work_is_done_in_order(workers: Workers) -> None:
     worker = workers.idlest()
     assert worker is not None
     done: deque[int] = deque()
@@ -70,7 +70,7 @@ def test_a_step_that_raises_does_not_end_the_others(workers: Workers, monkeypatc
     assert worker is not None
     done: deque[int] = deque()
     worker.submit(step([].remove, 1), step(done.append, 1))
-    # The one behind it, of somebody else, may already be in the queue.
+    # The one behind it, another caller's, may already be in the queue.
     worker.submit(step(done.append, 2))
     worker.finish(NativeEvent)
     worker.finish(NativeEvent)
@@ -159,7 +159,7 @@ def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
     from fastio.io.hashing import BackgroundHash
 
     data = bytes(16 << 20)
-    # C, and it blocks until somebody reads.
+    # C, and it blocks until there is a reader.
     near, far = _socket.socketpair()
     before = set(sys._current_frames())
     if what == "hash":
@@ -200,7 +200,7 @@ there = []
 for _ in range(hashing.pool.workers.most):
     hashing.pool.workers.idlest().submit(step(there.append, 1), step(lock.acquire), step(lock.release))
 while len(there) < hashing.pool.workers.most:
-    # A thread that waits for the interpreter's lock while Python is not told of a fork hangs the child, in CPython.
+    # A thread that waits for the interpreter's lock during a fork unknown to Python hangs the child, in CPython.
     time.sleep(0.001)
 halfway.update(data)
 before = len(hashing.pool.workers)
@@ -219,12 +219,12 @@ assert halfway.digest() == expected
 """
 
 
-def test_a_forked_child_that_python_was_not_told_of_has_threads_of_its_own(run_python: Any) -> None:
+def test_a_forked_child_unknown_to_python_has_its_own_threads(run_python: Any) -> None:
     """uWSGI forks like that: what a thread of the parent was in the middle of is an error, and nothing waits for it."""
     assert run_python(UNTOLD).stdout == "3\n"
 
 
-# What is offloaded
+# Offloaded calls
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def offloading() -> Iterator[Gate]:
 def test_an_offloaded_call_ends_before_an_exception_comes_through(
     offloading: Gate, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody closes or reuses what a thread is still working on; meanwhile others run."""
+    """Objects in use by a thread are neither closed nor reused; meanwhile others run."""
     import eventlet
 
     from fastio.concurrency import offload
@@ -298,7 +298,7 @@ def test_a_file_that_is_closed_before_a_thread_writes_to_it(offloading: Gate, tm
 
 
 @needs_eventlet
-def test_many_calls_at_the_same_time_have_threads_of_their_own() -> None:
+def test_concurrent_calls_have_separate_threads() -> None:
     import eventlet
 
     from fastio.concurrency import offload
@@ -324,7 +324,7 @@ def test_natively_it_is_a_plain_call() -> None:
 
     before = len(offload._workers)
     found = [*map(offload.run, repeat(native.module("_thread").get_ident, 3))]
-    # In this greenlet of a thread without a hub nothing is handed over; with one, somebody else did it.
+    # In this greenlet of a thread without a hub nothing is handed over; with one, another thread did it.
     from fastio.concurrency import current
 
     if current.hub() is None:

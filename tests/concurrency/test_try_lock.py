@@ -1,4 +1,4 @@
-"""The lock that nobody waits for: one gets it, whoever asks, and a forked child finds it as its threads have it."""
+"""The lock without waiting: one caller gets it, and in a forked child it is held if the child's thread holds it."""
 
 import gc
 import signal
@@ -85,7 +85,7 @@ def test_one_of_many_threads_gets_it() -> None:
     assert got == list(range(rounds))
 
 
-def test_a_signal_handler_and_a_finalizer_are_told_at_once() -> None:
+def test_a_signal_handler_and_a_finalizer_get_an_answer_at_once() -> None:
     lock = TryLock()
     told: list[bool] = []
 

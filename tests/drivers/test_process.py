@@ -56,7 +56,7 @@ def reaped(pid: int) -> bool:
 
 @pytest.mark.parametrize("thrown_away", [False, True])
 def test_a_child_that_survives_its_end(thrown_away: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one does that the kernel holds in a system call: nobody waits for it, and the next child sees to it."""
+    """Like one that the kernel holds in a system call: it is not waited for, and the next child reaps it."""
     monkeypatch.setattr(_process, "_DEATH", 0.2)
     child = Child(["sleep", "1000"])
     with deathless(child._popen.pid) as living:
@@ -114,7 +114,7 @@ def test_the_end_of_the_child_blocks_its_own_end_only() -> None:
 
 @pytest.mark.parametrize("feeds", [False, True])
 @in_a_hub
-def test_who_moves_without_waiting_yields(monkeypatch: pytest.MonkeyPatch, feeds: bool) -> None:
+def test_a_transfer_without_waits_yields(monkeypatch: pytest.MonkeyPatch, feeds: bool) -> None:
     monkeypatch.setenv("FASTIO_YIELD_BYTES", "64KiB")
     with Child(["sleep", "1000"] if feeds else ["head", "-c", str(MIB), "/dev/zero"], feeds=feeds) as child:
         pipes.grow(child._fd, MIB)
@@ -133,7 +133,7 @@ def test_who_moves_without_waiting_yields(monkeypatch: pytest.MonkeyPatch, feeds
 @in_a_hub
 @pytest.mark.parametrize("feeds", [False, True])
 def test_its_pipe_has_a_number_that_the_hub_knows(feeds: bool) -> None:
-    """A file was closed while a greenlet waited for it, and nobody has told the hub."""
+    """A file was closed while a greenlet waited for it, without the hub's knowledge."""
     from eventlet import hubs
 
     def opens() -> int:

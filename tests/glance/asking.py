@@ -1,4 +1,4 @@
-"""A paste filter by which a real service tells which worker has answered, and what of fastio is in effect there."""
+"""A paste filter by which a real service reports which worker has answered, and which patches are in effect there."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def of_each_worker(count: int, ask: Callable[[], Answer], patience: float = 120)
 
 
 def statuses(api: Api, count: int) -> list[dict[str, Any]]:
-    """What each of ``count`` workers tells of fastio."""
+    """Return the reports of ``count`` workers on fastio."""
     found = of_each_worker(count, lambda: api.ask("GET", PATH))
     return [json.loads(answers[-1].body) for answers in found.values()]
 

@@ -1,4 +1,4 @@
-"""What the tests of the service share."""
+"""Shared by the tests of the service."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""A paste filter that tells how a real service sent what it sent: by ``os.sendfile``, or from a mapping of the file.
+"""A paste filter that reports how a real service sent its data: by ``os.sendfile``, or from a mapping of the file.
 
 It returns the response of the application itself, so that nothing lies between that and the server; but for a request
 with the header ``X-Wrap``, whose body it looks at.
@@ -20,7 +20,7 @@ PATH = "/counts"
 
 #: bytes that each way has sent
 _counts = {"sendfile": 0, "mapped": 0}
-#: what the sends from now on do, one after the other, before the kernel sends anything
+#: faults of the next sends, one after the other, before the kernel sends anything
 _faults: list[str] = []
 _sendfile = os.sendfile
 _map = mmap.mmap

@@ -1,4 +1,4 @@
-"""What breaks on purpose: a backend that answers wrongly, a connection that is reset, a file system that is full."""
+"""Deliberate faults: a backend that answers wrongly, a connection that is reset, a file system that is full."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LENGTH = re.compile(rb"\r\nContent-Length: *(\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Fault:
-    """What becomes of a request; None is for nothing."""
+    """The fate of a request; None is for nothing."""
 
     #: the answer is this status, once the request's body has been taken
     status: int | None = None
@@ -96,7 +96,7 @@ class Proxy:
 
 
 def _read_head(sock: socket.socket) -> tuple[bytes, bytes]:
-    """The head of a message, with the empty line, and what has come after it."""
+    """The head of a message, with the empty line, and the bytes after it."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = sock.recv(_PIECE)
@@ -186,7 +186,7 @@ def add_file_store(config: dict[str, dict[str, object]], name: str, directory: P
 
 
 def add_swift_store(stack: contextlib.ExitStack, swift: Swift, config: dict[str, dict[str, object]]) -> Proxy:
-    """Add a store ``swift`` to glance's options; returns what stands between the two."""
+    """Add a store ``swift`` to glance's options; returns the proxy between the two."""
     proxy = stack.enter_context(Proxy(int(swift.access()["url"].rpartition(":")[2])))
     options: dict[str, object] = {key: str(value) for key, value in swift.options().items()}
     options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"

@@ -1,4 +1,4 @@
-"""A paste filter that tells what ``glance_imports`` has done, and changes what is staged before a store gets it.
+"""A paste filter that reports the work of ``glance_imports``, and changes the staged data before a store gets it.
 
 It stands where ``authtoken`` does, and confirms the identity of an administrator.
 """

@@ -7,7 +7,7 @@ from fastio.trace.analysis.model import TraceError
 
 
 def reported(*paths: Path) -> Analysis | None:
-    """The report on what has been written so far; None if that is nothing yet."""
+    """The report on the records written so far; None if there are none yet."""
     try:
         return analyse(paths)
     except TraceError:

@@ -1,4 +1,4 @@
-"""A real glance-api that tells how it sent what it sent; see :mod:`tests.glance.counting`."""
+"""A real glance-api that reports how it sent its data; see :mod:`tests.glance.counting`."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ class Sending:
         return json.loads(self.api.ask("GET", f"{counting.PATH}?{','.join(faults)}").body)
 
     def sent_by(self, act: Callable[[], Any], *faults: str) -> tuple[Any, dict[str, int]]:
-        """What ``act`` returns and how many bytes each way has sent meanwhile, if any."""
+        """Return ``act()``, and how many bytes each way has sent meanwhile, if any."""
         before = self.counts(*faults)
         result = act()
         after = self.counts()

@@ -26,14 +26,14 @@ from tests.glance import asking
 from tests.glance.sending import ini
 from tests.glance.usable import usable
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 DOC = Path(__file__).parents[2] / "doc" / "source"
 EXAMPLES = DOC / "examples"
 TEXT = (DOC / "operators" / "deployment.rst").read_text(encoding="utf-8")
 #: the command lines of the document
 COMMANDS = [" ".join(line.split()) for line in re.findall(r"code-block:: console\n\n((?:   .+\n)+)", TEXT)]
-#: those of them that a test runs
+#: examples that a test runs
 RUN: set[str] = set()
 #: As Debian sid packages it, less what names the package's own user, directories, log and plugin, and with two
 #: processes instead of eight. The package's unit gives it a port as here.
@@ -58,7 +58,7 @@ OPTIONS = {"fastio": {"chunk_size": "96KiB", "disabled": "image_hashing"}}
 
 
 def fit(text: str, service: Service) -> str:
-    """An example with the directories and the address of ``service`` instead of those of a machine of its own."""
+    """An example with the directories and the address of ``service`` instead of a real machine's."""
     for documented, real in (
         ("/etc/glance/", f"{service.etc}/"),
         ("/usr/bin/", f"{service.python().parent}/"),
@@ -261,7 +261,7 @@ def start_asking(serve: Callable[..., Service], release: str, way: Way, **option
 
 
 def every_worker_is_patched(service: Service, workers: int) -> None:
-    """Each says so, has the options of the service's files, and moves data."""
+    """Each reports the patches, has the options of the service's files, and moves data."""
     api = Api(service.http_port)
     payload = data(3, 5 * MIB + 1)
     asking.moves_data(api, workers, payload, sha512(payload))
@@ -329,11 +329,11 @@ def test_the_report_with_threads(serve: Callable[..., Service], tmp_path: Path, 
     command, _, environment = THREADS[way]
     service = serve("glance-33", command=command, config=config, environment=environment())
     assert set(summary(service)), service.log()
-    time.sleep(1.1)  # the watcher compares the time of the file, in seconds, with that of its own start
+    time.sleep(1.1)  # the watcher compares the time of the file, in seconds, with that of its start
     trigger.touch()
 
     def written() -> list[str]:
-        # Each worker writes one of its own, and may be in the middle of it.
+        # Each worker writes a separate one, and may be in the middle of it.
         texts = [path.read_text() for path in reports.iterdir()]
         return [text for text in texts if fastio.names()[-1] in section(text)]
 

@@ -37,7 +37,7 @@ from tests.glance.faults import Fault, Proxy, add_file_store, add_full_store, ad
 from tests.glance.sending import open_images
 from tests.glance.usable import usable
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 KIB, MIB = 1 << 10, 1 << 20
 #: More than sockets buffer, so that the service is not done before the client has read anything.
@@ -46,13 +46,13 @@ PAYLOAD = data(11, SIZE)
 #: Bytes of the small file system.
 ROOM = 8 * MIB
 CAP = 48 * MIB
-#: What is left of a file that is truncated. Its end is no end of a chunk, and is more than the 4 KiB that eventlet
+#: The rest of a file that is truncated. Its end is no end of a chunk, and is more than the 4 KiB that eventlet
 #: gathers before it writes: it drops them when the application then raises, so a shorter end would be lost or not
 #: depending on the size of the chunks.
 CUT = 30 * MIB + 5077
 #: Seconds without a new line after which a log is taken to be complete.
 QUIET = 0.3
-#: What differs from answer to answer.
+#: Headers that differ from answer to answer.
 VOLATILE = ("date", "x-openstack-request-id", "openstack-image-import-methods")
 
 
@@ -70,7 +70,7 @@ class World:
     disk: fuse.FileSystem | str
 
     def need(self, name: str) -> Any:
-        """What :attr:`full`, :attr:`swift` or :attr:`disk` is; skips if there is none."""
+        """Return :attr:`full`, :attr:`swift` or :attr:`disk`; skips if there is none."""
         found = getattr(self, name)
         if isinstance(found, str):
             missing(name, found)
@@ -156,7 +156,7 @@ def unchunked(body: bytes) -> tuple[bytes, bool]:
         parts.append(content)
 
 
-# The scenarios: each returns what has to be the same, and asserts that the fault has really happened.
+# The scenarios: each returns results that have to be the same, and asserts that the fault has really happened.
 
 Scenario = Callable[[World], Any]
 
@@ -173,7 +173,7 @@ def become_a_directory(file: Path) -> None:
     file.mkdir()
 
 
-#: What becomes of an image's file before it is asked for.
+#: Changes to an image's file before it is asked for.
 DAMAGE: dict[str, Callable[[Path], Any]] = {
     "file_truncated_before": lambda file: os.truncate(file, 5 * MIB + 5077),
     "file_emptied": lambda file: os.truncate(file, 0),
@@ -274,7 +274,7 @@ def file_truncated_while_the_cache_is_filled(world: World) -> Any:
 def client_resets_while_the_cache_is_filled(world: World) -> Any:
     image = world.make()
     reset_while_served(world, image)
-    # How far the service had come depends on when it was told.
+    # How far the service had come depends on when the signal came.
     return [directory for directory, _ in cached(world, image)]
 
 
@@ -336,7 +336,7 @@ def chunked_upload_is_cut_off(world: World) -> Any:
 
 
 def service_is_ended_during_an_upload(world: World) -> Any:
-    """The image stays as it was in the middle of it, and can be deleted after the next start."""
+    """The image keeps its state in the middle of it, and can be deleted after the next start."""
     service, image = world.service, world.create()
     with world.api.started_upload(image, PAYLOAD[: 9 * MIB + 5], SIZE) as sock:
         until(lambda: world.file(image).exists() and world.file(image).stat().st_size)
@@ -422,7 +422,7 @@ def swift_resets_each_answer(world: World) -> Any:
 
 
 def swift_resets_an_answer_and_then_forbids(world: World) -> Any:
-    """What has come of the chunk in which it happens is lost, in stock too, whose chunks are smaller."""
+    """The part of the chunk in which it happens is lost, in stock too, whose chunks are smaller."""
     (status, headers, size, digest, ended), failed = swift_download(
         world, Fault(reset_answer=9 * MIB + 5), Fault(status=403)
     )
@@ -497,7 +497,7 @@ CACHE_SCENARIOS: dict[str, Scenario] = {
 
 
 def pieces(size: int) -> Iterator[bytes]:
-    """``size`` bytes for a chunked upload; uWSGI takes no chunk of 1 MiB, unless it is told to."""
+    """``size`` bytes for a chunked upload; uWSGI takes no chunk of 1 MiB by default."""
     for start in range(0, size, 256 * KIB):
         yield PAYLOAD[: min(256 * KIB, size - start)]
 
@@ -507,7 +507,7 @@ def tolerant_upload(world: World, image: str, body: Any, store: str = "images") 
     connection = world.api.connect()
     headers = {"Content-Type": "application/octet-stream", "X-Image-Meta-Store": store}
     try:
-        # Nobody may take the rest of the body any more, and the answer is there all the same.
+        # The rest of the body may not be taken any more, and the answer is there all the same.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request("PUT", f"/v2/images/{image}/file", body, headers)
         return connection.getresponse().status
@@ -518,7 +518,7 @@ def tolerant_upload(world: World, image: str, body: Any, store: str = "images") 
 
 
 def after_upload(world: World, image: str) -> Any:
-    """What there is of an image after its upload has failed, once the service has done with it."""
+    """Return the state of an image after its upload has failed, once the service has done with it."""
     deadline = time.monotonic() + 30
     while world.api.show(image)["status"] == "saving" and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -561,7 +561,7 @@ def worlds(
 def cache_worlds(
     request: pytest.FixtureRequest, swift_server: Swift | str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[World]]:
-    """The same with the image cache in the pipeline."""
+    """The cases with the image cache in the pipeline."""
     yield from make_worlds(request, swift_server, tmp_path_factory, "caching")
 
 
@@ -615,13 +615,13 @@ def compare(worlds: list[World], scenario: Scenario) -> None:
 
 
 def outcome(scenario: Scenario, world: World) -> dict[str, Any]:
-    """What a scenario gave and what was logged meanwhile; the service goes on afterwards."""
+    """Return a scenario's result and the log meanwhile; the service goes on afterwards."""
     logged = len(world.service.log())
     found = scenario(world)
     settle(world.service)
     assert world.api.ask("GET", "/healthcheck").status == 200
     world.service.check()
     lines = world.service.log()[logged:].splitlines()
-    # Only fastio names what has ended a chunked upload.
+    # Only fastio names the reason why a chunked upload has ended.
     log = logs.classes("\n".join(line for line in lines if "fastio: an upload has failed: " not in line))
     return {"found": found, "log": log, "descriptors": open_images(world.service)}

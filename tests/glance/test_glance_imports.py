@@ -61,7 +61,7 @@ class Importer:
         return [path.read_bytes() if path.exists() else None for path in paths]
 
     def told(self, image: str) -> dict[str, Any]:
-        """What glance says of an image, without what is another's in each service."""
+        """Return glance's record of an image, without the parts that differ between services."""
         task = self.api.imported(image)
         shown = self.api.show(image)
         kept = ("status", "size", "checksum", "os_hash_value", "os_hash_algo", "stores", "os_glance_failed_import")
@@ -139,7 +139,7 @@ def test_each_way_in(start: Callable[..., Importer]) -> None:
     assert patched.skipped("images2") == before + skipped
 
 
-def test_what_changes_and_what_fails(start: Callable[..., Importer]) -> None:
+def test_changed_files_and_failing_stores(start: Callable[..., Importer]) -> None:
     """The file changes before the second store, a store refuses, a plugin unpacks the file: all as with stock."""
     found: dict[str, list[Any]] = {}
     for kind in KINDS:
@@ -169,7 +169,7 @@ def test_what_changes_and_what_fails(start: Callable[..., Importer]) -> None:
 
 
 class _Image:
-    """What has an image's data, and is given its digests."""
+    """An object with an image's data, which is given its digests."""
 
     image_id = "image"
 

@@ -22,7 +22,7 @@ MIB = 1 << 20
 DATA = random.Random(1).randbytes(9 * MIB + 12345)
 
 
-#: Who asks for images: stock, or a patched service by its own address, and by another one.
+#: The services that send images: stock, or a patched service by its own address, and by another one.
 ASKED = {"stock": ("stock", ""), "mapped": ("patched", ""), "sendfile": ("patched", ELSEWHERE)}
 WAYS = ("mapped", "sendfile")
 
@@ -44,7 +44,7 @@ def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sendin
 
 
 def by(way: str, count: int) -> dict[str, int]:
-    """What is to be sent without reading it; stock reads all."""
+    """Return the bytes to send without reading them; stock reads all."""
     return {} if way == "stock" else {way: count}
 
 
@@ -96,7 +96,7 @@ def test_head_is_answered_as_by_stock(start: Callable[..., Sending], flavor: str
 
 
 def over_tls(way: str) -> Callable[[Service], list[str]]:
-    """What starts glance-api with TLS at one more port, ``service.tls_port``."""
+    """Return a function that starts glance-api with TLS at one more port, ``service.tls_port``."""
 
     def command(service: Any) -> list[str]:
         service.tls_port = service.port()
@@ -129,13 +129,13 @@ def test_a_client_that_goes_away(start: Callable[..., Sending], way: str) -> Non
     image = sending.api.make(DATA * 3)
     sending.api.abort_download(image, 5 * MIB)
     assert sending.api.download(image, Range="bytes=0-9").body == DATA[:10]
-    # Nobody is told of the one that was not sent to the end, and its file is closed.
+    # The one that was not sent to the end is not notified, and its file is closed.
     until(lambda: not open_images(sending.service), "the file to be closed")
     sending.expect_notifications([("INFO", 10)])
 
 
 def rest(response: Any) -> bytes:
-    """What a client gets until the server closes the connection."""
+    """Return the bytes that a client gets until the server closes the connection."""
     try:
         return response.read()
     except http.client.IncompleteRead as error:

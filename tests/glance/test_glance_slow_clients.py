@@ -1,4 +1,4 @@
-"""``glance_slow_clients`` in a real glance 33 under uWSGI: as stock, and nobody waits for who reads slowly."""
+"""``glance_slow_clients`` in a real glance 33 under uWSGI: results are stock's, and no client waits for a slow one."""
 
 import contextlib
 import http.client
@@ -34,13 +34,13 @@ from tests.glance.sending import Sending, given_away, open_images, start_giving,
 from tests.glance.test_glance_sendfile import all_that_comes
 
 NAME = "glance_slow_clients"
-#: What a server other than eventlet's imports.
+#: The imports of a server other than eventlet's.
 SERVED_FROM = "glance.common.wsgi_app"
 MIB = 1 << 20
 #: More than the buffers of a connection take.
 DATA = random.Random(5).randbytes(20 * MIB + 321)
 
-services = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+services = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_answers_are_those_of_stock(start: Callable[..., Sending]) -> None:
         assert body == b""
         whole, body = all_that_comes(port, "GET", image)
         assert body == DATA
-        # Nobody is told of the one that was not sent to the end.
+        # The one that was not sent to the end is not notified.
         sending.expect_notifications([("INFO", len(each)) for each in (*expected, DATA)])
         until(partial(all_closed, sending), "the files to be closed")
         ranges = [answer.headers.get("Content-Range") for answer in answers]
@@ -140,7 +140,7 @@ def test_answers_are_those_of_stock(start: Callable[..., Sending]) -> None:
 
 
 @services
-def test_a_worker_that_is_told_to_end_finishes_first(start: Callable[..., Sending]) -> None:
+def test_a_worker_that_has_to_end_finishes_first(start: Callable[..., Sending]) -> None:
     sending = start()
     image = sending.api.make(DATA)
     (worker,) = sending.service.workers()
@@ -148,7 +148,7 @@ def test_a_worker_that_is_told_to_end_finishes_first(start: Callable[..., Sendin
         # uWSGI ends a worker that has a request at once. This one's line comes when it has none any more.
         until(lambda: requests(sending) == 1, "the end of the request")
         os.kill(worker, signal.SIGHUP)
-        until(lambda: "Gracefully killing worker" in sending.service.log(), "the worker to be told")
+        until(lambda: "Gracefully killing worker" in sending.service.log(), "the signal to reach the worker")
         assert response.read() == DATA
     sending.expect_notifications([("INFO", len(DATA))])
     until(lambda: worker not in sending.service.workers(), "the next worker")
@@ -159,7 +159,7 @@ def test_a_worker_that_is_told_to_end_finishes_first(start: Callable[..., Sendin
         until(lambda: requests(sending) == before + 1, "the end of the request")
         sending.service.expect_end()
         sending.service.signal(signal.SIGTERM)
-        until(lambda: "killing workers" in sending.service.log(), "the workers to be told")
+        until(lambda: "killing workers" in sending.service.log(), "the signal to reach the workers")
         assert response.read() == DATA
     until(lambda: not sending.service.pids(), "the end")
 
@@ -223,7 +223,7 @@ def test_file_systems_that_do_not_answer(start: Callable[..., Sending], disks: l
             assert late.result(timeout=60) == DATA
     slow.fault()
     assert sending.service.workers() == [worker]
-    # What begins now is in a request, which harakiri ends.
+    # A transfer that begins now is in a request, which harakiri ends.
     with contextlib.suppress(http.client.HTTPException, ConnectionError):
         sending.api.download(other)
     until(lambda: worker not in sending.service.workers(), "the next worker")
@@ -267,7 +267,7 @@ def test_a_worker_ends_beside_a_dead_file_system(start: Callable[..., Sending], 
 
 
 def test_without_a_master_nothing_is_waited_for(uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request of upstream's ends with uWSGI as well, and nobody else would end the wait."""
+    """A request of upstream's ends with uWSGI as well, and nothing else would end the wait."""
     waited: list[int] = []
     monkeypatch.setattr(glance_slow_clients.sender, "wait", lambda: waited.append(uwsgi.masterpid()))
     drain = glance_slow_clients.make_drain_workers(lambda: "drained", None)
@@ -277,7 +277,7 @@ def test_without_a_master_nothing_is_waited_for(uwsgi: types.SimpleNamespace, mo
 
 
 @services
-def test_what_is_beyond_the_limit_is_stock(start: Callable[..., Sending]) -> None:
+def test_transfers_beyond_the_limit_are_stock(start: Callable[..., Sending]) -> None:
     sending = start(FASTIO_TRANSFERS="1")
     image = sending.api.make(DATA)
     with slow(sending, image) as response:
@@ -291,7 +291,7 @@ def test_what_is_beyond_the_limit_is_stock(start: Callable[..., Sending]) -> Non
 
 
 @services
-def test_what_is_not_known_of_the_server_is_left_alone(start: Callable[..., Sending]) -> None:
+def test_an_unknown_server_is_left_alone(start: Callable[..., Sending]) -> None:
     sending = start(uwsgi={"max-requests": "1000"})
     image = sending.api.make(DATA)
     assert sending.api.download(image).body == DATA
@@ -301,7 +301,7 @@ def test_what_is_not_known_of_the_server_is_left_alone(start: Callable[..., Send
 @services
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "chunked"])
 @pytest.mark.parametrize("way", ["alone", "post-buffering", "nginx"])
-def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
+def test_a_slow_upload_holds_a_worker_unless_a_proxy_takes_it(
     start: Callable[..., Sending], way: str, chunked: bool
 ) -> None:
     sending = start(post_buffering=65536 if way == "post-buffering" else 0)
@@ -329,7 +329,7 @@ def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
 
 
 def part(data: bytes, chunked: bool) -> bytes:
-    """What is sent of a body; uWSGI takes no chunk of 1 MiB, unless it is told to."""
+    """Yield the pieces of a body; uWSGI takes no chunk of 1 MiB by default."""
     if not chunked:
         return data
     pieces = (data[start : start + 65536] for start in range(0, len(data), 65536))
@@ -389,7 +389,7 @@ def test_which_servers_do(uwsgi: types.SimpleNamespace, version: str, options: d
     ],
 )
 def test_which_servers_would_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, why_not: str) -> None:
-    """What ``fastio check`` tells of uWSGI's file, while no uWSGI runs."""
+    """The report of ``fastio check`` on uWSGI's file, while no uWSGI runs."""
     example = (ROOT / "doc" / "source" / "examples" / "uwsgi.ini").read_text()
     (tmp_path / "uwsgi.ini").write_text(f"{example}\n{lines}\n")
     served = read(["uwsgi", str(tmp_path / "uwsgi.ini")], {})
@@ -417,7 +417,7 @@ def test_gunicorn_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
         ("200 OK", {"Content-Length": "5", "Transfer-Encoding": "chunked"}, None),
     ],
 )
-def test_what_the_client_has_been_told(status: str, headers: dict[str, str], part: tuple[int, ...] | None) -> None:
+def test_the_announced_part(status: str, headers: dict[str, str], part: tuple[int, ...] | None) -> None:
     given: list[Any] = []
     answer = glance_slow_clients.Answer(lambda *all: given.append(all))
     answer(status, list(headers.items()))
@@ -441,7 +441,7 @@ def test_a_file_that_begins_elsewhere_is_left_to_upstream(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("descriptors", "most"), [(100, 25), (4 * 7, 7), (4 * 8, 7), (1 << 20, 7), (resource.RLIM_INFINITY, 7)]
 )
-def test_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int) -> None:
+def test_how_many_transfers(monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
     with fastio.patched(NAME, transfers=7 if most == 7 else 256):
         assert glance_slow_clients.most() == most
@@ -462,7 +462,7 @@ def test_an_application_may_not_hear_that_its_client_is_gone(uwsgi: types.Simple
     assert not _uwsgi.raises_write_errors()
 
 
-def test_a_report_tells_which_server_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_names_the_server_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(NAME in note for note in fastio.status().notes)
     if SERVED_FROM not in sys.modules:
         with fastio.patched(NAME) as report:
@@ -481,7 +481,7 @@ def test_a_report_tells_which_server_does_not(monkeypatch: pytest.MonkeyPatch) -
         (None, ""),
     ],
 )
-def test_a_report_tells_which_stores_are_left_alone(
+def test_a_report_names_the_stores_that_are_left_alone(
     uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch, backends: dict[str, str] | None, left_alone: str
 ) -> None:
     conf = types.SimpleNamespace(enabled_backends=backends)
@@ -493,7 +493,7 @@ def test_a_report_tells_which_stores_are_left_alone(
 
 
 def relayed(data: Any) -> Any:
-    """The body of glance's notifier, which notes what it is told in ``told``."""
+    """The body of glance's notifier, which notes its calls in ``told``."""
     told: list[int] = []
 
     class Image:
@@ -509,13 +509,13 @@ def relayed(data: Any) -> Any:
 
 
 def of_driver(module: str, chunks: list[bytes]) -> Any:
-    """What a driver of this module returns."""
+    """The data that a driver of this module returns."""
     cls = type("Data", (), {"__module__": module, "__iter__": lambda self: iter(chunks)})
     return cls()
 
 
 @pytest.mark.parametrize("module", sorted(_bodies.RELAYED.values()))
-def test_what_is_told_is_what_was_sent(module: str) -> None:
+def test_notifications_have_the_number_of_sent_bytes(module: str) -> None:
     body, told = relayed(of_driver(module, [b"one", b"two", b"three"]))
     relay = _bodies.relay(body)
     assert relay is not None and next(body) == b"one"

@@ -56,7 +56,7 @@ def wsgi() -> Iterator[Any]:
 
 
 def results(wsgi: Any, read: Callable[..., bytes], chunks: list[Any], sizes: list[Any]) -> list[Any]:
-    """What each read returns or raises, and what is kept after it."""
+    """Return the result or error of each read, and the data kept after it."""
     requests = Requests(chunks)
     file = wsgi._UWSGIChunkFile()
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""``glance_slow_clients`` with a store whose images are no files: as stock, and nobody waits for who reads slowly."""
+"""``glance_slow_clients`` with a store without files: results are stock's, and no client waits for a slow one."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from tests.glance.sending import Sending, given_away, start_giving
 from tests.glance.test_faults import RawDownload
 from tests.glance.test_glance_sendfile import all_that_comes
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 MIB = 1 << 20
 #: More than the buffers of a connection take.
@@ -32,7 +32,7 @@ CONFIG = {"DEFAULT": {"enabled_backends": "images:file, web:http", "show_multipl
 
 
 class Web(NamedTuple):
-    """A server that has :data:`DATA`, and what stands before it."""
+    """A server that has :data:`DATA`, and the proxy before it."""
 
     url: str
     proxy: Proxy
@@ -115,7 +115,7 @@ def test_answers_are_those_of_stock(start: Callable[..., Sending], web: Web) -> 
         head, nothing = all_that_comes(port, "HEAD", image)
         whole, body = all_that_comes(port, "GET", image)
         assert (nothing, body) == (b"", DATA)
-        # Nobody is told of the one that was not sent to the end.
+        # The one that was not sent to the end is not notified.
         sending.expect_notifications([("INFO", len(DATA))])
         until(partial(nothing_open, sending, web), "the connections to be closed")
         lines = [re.sub("[0-9a-f-]{32,36}", "", line) for line in (*head, *whole)]
@@ -148,20 +148,20 @@ def test_a_store_that_fails_is_as_with_stock(start: Callable[..., Sending], web:
     assert given_away(sending) == [(size, len(DATA)), (len(DATA), len(DATA))]
 
 
-def test_a_worker_that_is_told_to_end_finishes_first(start: Callable[..., Sending], web: Web) -> None:
+def test_a_worker_that_has_to_end_finishes_first(start: Callable[..., Sending], web: Web) -> None:
     sending = start()
     image = make(sending, web)
     (worker,) = sending.service.workers()
     with sending.api.started_download(image) as response:
         os.kill(worker, signal.SIGHUP)
-        until(lambda: "Gracefully killing worker" in sending.service.log(), "the worker to be told")
+        until(lambda: "Gracefully killing worker" in sending.service.log(), "the signal to reach the worker")
         assert response.read() == DATA
     sending.expect_notifications([("INFO", len(DATA))])
     until(lambda: worker not in sending.service.workers(), "the next worker")
     assert sending.api.download(image).body == DATA
 
 
-def test_what_is_beyond_the_memory_is_stock(start: Callable[..., Sending], web: Web) -> None:
+def test_transfers_beyond_the_memory_are_stock(start: Callable[..., Sending], web: Web) -> None:
     # 512 KiB for each, and three chunks of 1 MiB for the first.
     sending = start(FASTIO_TRANSFERS="10")
     image = make(sending, web)

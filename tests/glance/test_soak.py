@@ -13,7 +13,7 @@ from benchmarks.tools import soak as tool
 from benchmarks.tools.soak import GROWTH, SLACK, Sample, Soak
 from tests.conftest import MONKEY_PATCHED
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 FLAT = Sample(descriptors=20, threads=4, resident={1: 100 << 20})
 
@@ -48,7 +48,7 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
     assert len(soak.faults) == 2 * wrong
 
 
-def test_what_does_not_end_is_ended(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_program_is_ended(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "ENDING", 3.0)
     service = serve("glance-32", fastio="on", workers=2)
     soak = Soak(service)

@@ -18,7 +18,7 @@ from tests.glance.sending import start_sending
 from tests.glance.usable import usable
 from tests.trace import traces
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 SIZE = 3 << 20
 SECRETS = {"X-Auth-Token": "HEADERSECRET1", "Cookie": "session=HEADERSECRET2"}
@@ -145,7 +145,7 @@ def test_spans_are_whole_and_nothing_is_secret(service: Service, image: Image) -
 
 @pytest.mark.parametrize("flavor", ["", "caching"])
 def test_the_kernel_still_sends_the_file(serve: Callable[..., Service], tmp_path: Path, flavor: str) -> None:
-    """What stands for the data of a store, and for a body, does not hide the file from ``glance_sendfile``."""
+    """The proxies of a store's data, and of a body, do not hide the file from ``glance_sendfile``."""
     data = os.urandom(5 << 20)
     sending = start_sending(serve, tmp_path, "glance-32", "patched", flavor, trace="on")
     image = sending.api.make(data)

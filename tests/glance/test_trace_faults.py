@@ -1,4 +1,4 @@
-"""Each class of fault, made to happen in a real glance-api, is told as what it was by the report on its trace."""
+"""Each class of fault, made to happen in a real glance-api, is named correctly by the report on its trace."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from tests.glance.reports import reported
 from tests.glance.usable import usable
 from tests.trace import traces
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 MIB = 1 << 20
 #: Bytes of the small file system.
@@ -52,7 +52,7 @@ def release(request: pytest.FixtureRequest) -> type[Service]:
 
 
 class Seeded:
-    """A traced service, its stores, and what its trace tells."""
+    """A traced service, its stores, and the report on its trace."""
 
     def __init__(self, service: Service, proxy: Proxy | None = None, full: Path | str = "") -> None:
         self.service = service
@@ -109,7 +109,7 @@ def seeded(
     with contextlib.ExitStack() as stack:
         config: dict[str, dict[str, object]] = {"DEFAULT": {"enabled_backends": "images:file, mistrusted:swift"}}
         proxy = add_swift_store(stack, swift, config)
-        config["mistrusted"] = {**config["swift"], "swift_store_key": "that of somebody else"}
+        config["mistrusted"] = {**config["swift"], "swift_store_key": "another user's"}
         full = add_full_store(stack, tmp_path_factory.mktemp("full") / "store", ROOM, config)
         yield Seeded(stack.enter_context(release(config=config, fastio=request.param, trace="on")), proxy, full)
 
@@ -197,7 +197,7 @@ def test_a_database_that_is_locked(release: type[Service]) -> None:
         assert all("SECRET" not in path.read_text() for path in traces.files(service.traces))
 
 
-def test_who_is_not_authenticated(release: type[Service]) -> None:
+def test_an_unauthenticated_client(release: type[Service]) -> None:
     """keystone's middleware, without a keystone: it refuses a request that has no token by itself."""
     identity = {
         "www_authenticate_uri": f"http://{HOST}:9/identity", "auth_url": f"http://{HOST}:9/identity",

@@ -1,6 +1,6 @@
 """A glance-api and a client on two hosts whose clocks disagree: one report, in which no answer precedes its question.
 
-The other host is a namespace of its own (unshare(1)): another name, and a monotonic clock that is a day ahead. Its wall
+The other host is a separate namespace (unshare(1)): another name, and a monotonic clock that is a day ahead. Its wall
 clock is wrong, too.
 """
 
@@ -24,7 +24,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 from fastio.trace.analysis.analysis import Analysis
 from tests.glance.reports import reported
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 SECOND = 1_000_000_000
 #: Seconds by which the other host's monotonic clock is ahead.
@@ -55,12 +55,12 @@ def elsewhere() -> str:
     if shutil.which(ELSEWHERE[0]) is None:
         return "there is no unshare"
     tried = subprocess.run([*ELSEWHERE, "hostname", "elsewhere"], capture_output=True, text=True)
-    return f"there can be no namespace of its own for the clock: {tried.stderr.strip()}" if tried.returncode else ""
+    return f"there can be no separate namespace for the clock: {tried.stderr.strip()}" if tried.returncode else ""
 
 
 @pytest.mark.parametrize("wrong", [-7_250_000_000, 0, 3_600_000_000_000], ids=["slow", "right", "an hour ahead"])
 def test_two_hosts(serve: Callable[..., Service], tmp_path: Path, wrong: int) -> None:
-    """With glance 32: uWSGI ends each connection after one answer, and does not say so to the client."""
+    """With glance 32: uWSGI ends each connection after one answer, without announcing it to the client."""
     reason = elsewhere() or ENVIRONMENTS["glance32"].missing()
     if reason:
         pytest.skip(reason)

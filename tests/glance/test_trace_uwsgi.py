@@ -19,7 +19,7 @@ from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.trace import traces
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the server is a process of its own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the server is a separate process")
 
 #: A service whose master runs a command before there are workers, as glance's may.
 SERVICE = """

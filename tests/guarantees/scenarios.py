@@ -1,8 +1,8 @@
-"""What programs written for upstream can rely on: each scenario does something and returns what can be seen of it.
+"""Guarantees to programs written for upstream: each scenario does something and returns what can be seen of it.
 
-Nothing here depends on who is faster: a scenario waits until what it looks at is there. What may take for ever is given
-so many rounds of the hub. Where upstream has a fault that fastio mends, the scenario goes round it; the tests of the
-patches have the faults.
+Nothing here depends on who is faster: a scenario waits until the objects that it looks at are there. A wait that may
+take for ever is given so many rounds of the hub. Where upstream has a fault that fastio mends, the scenario goes round
+it; the tests of the patches have the faults.
 """
 
 import errno
@@ -22,9 +22,9 @@ from tests.child import Gate, command
 
 SCENARIOS: dict[str, tuple[bool, Callable[[], Any]]] = {}
 
-#: 60,000 bytes of lines, which a default pipe holds: they are there before anybody reads
+#: 60,000 bytes of lines, which a default pipe holds: they are there before the first read
 SIZE = 60_000
-#: rounds of the hub, each of which asks the kernel once, until nothing more becomes of what has happened
+#: rounds of the hub, each of which asks the kernel once, until an event has no further effect
 ROUNDS = 50
 LINES = (b"0123456789 a line of a child's output, which is as long as it is\n" * 1000)[:SIZE]
 
@@ -45,11 +45,11 @@ def scenario(function: Callable[..., Any] | None = None, *, green: bool = False,
     return register if function is None else register(function)
 
 
-# What scenarios are made of
+# Parts of scenarios
 
 
 def outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What it returns, or the name of what it raises."""
+    """Return its result, or the name of its exception."""
     try:
         return call(*args, **kwargs)
     except Exception as error:
@@ -95,7 +95,7 @@ def ended(popen: Any) -> int:
 
 
 def told_of_closing(greenlet: Any) -> Any:
-    """What became of one whose file was closed: most of them upstream's hub never wakes."""
+    """Return the outcome of one whose file was closed: most of them upstream's hub never wakes."""
     import eventlet
 
     for _ in range(ROUNDS):
@@ -278,7 +278,7 @@ def closing_while_another_reads(bufsize: int | None, how: str, name: str) -> Any
 @scenario(green=True)
 def closing_while_another_writes() -> Any:
     popen = subprocess.Popen(["sleep", "60"], stdin=-1, pipesize=4096)
-    # With fastio a large write yields in between, and is told then: limits.rst has it.
+    # With fastio a large write yields in between, and learns it then: limits.rst has it.
     writer = spawn(lambda: popen.stdin.write(bytes(20_000)))
     closed = outcome(popen.stdin.close)
     return closed, told_of_closing(writer), popen.stdin.closed, ended(popen)

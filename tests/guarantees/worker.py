@@ -1,9 +1,9 @@
 """Runs the scenarios, one after the other, and prints what was seen: ``python worker.py WORLD [PATCH ...]``.
 
-WORLD is ``native`` or ``green``, which is monkey patched. What is named is patched; ``default`` is all of the default.
-Each scenario has a process of its own, which is forked: it has what this one has imported, and a hub of its own. The
-hub of this process would be one for all, for an epoll object is shared after a fork, and tells each of them what became
-of the others' files.
+WORLD is ``native`` or ``green``, which is monkey patched. The named patches are applied; ``default`` is all of the
+default. Each scenario has a separate, forked process with this one's imports and a separate hub. The hub of this
+process would be one for all, for an epoll object is shared after a fork, and reports to each of them the events of the
+others' files.
 """
 
 import hashlib

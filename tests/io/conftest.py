@@ -1,4 +1,4 @@
-"""What the tests of I/O share: real pipes, and no child."""
+"""Shared by the tests of I/O: real pipes, and no child."""
 
 import contextlib
 import errno
@@ -67,7 +67,7 @@ def arrived(sock: socket.socket, count: int) -> None:
 
 
 def refuse_nowait(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
-    """A kernel, a container or a C library in which no write can be told not to wait."""
+    """A kernel, a container or a C library in which every write may wait."""
 
     def pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
         raise error or OSError(errno.EOPNOTSUPP, "Operation not supported")

@@ -26,7 +26,7 @@ def test_no_more_than_the_limit(pipe: Pipe, limit: int) -> None:
     assert drain.take() == data(1, 50_000)[:limit]
 
 
-def test_a_short_answer_leaves_the_pipe_as_it_is(pipe: Pipe) -> None:
+def test_a_short_answer_leaves_the_pipe_unchanged(pipe: Pipe) -> None:
     reader, writer = pipe()
     drain = Drain(reader, MIB, MIB)
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""The exchange: several drains and a feed, until all have ended. What children and callers see is in tests/patches."""
+"""The exchange: several drains and a feed, until all have ended. Children and callers are tested in tests/patches."""
 
 import os
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Peer:
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="poll and native threads; green ones are tested with Popen")
-def test_what_comes_too_late_is_left_in_the_pipe(pipe: Callable[..., tuple[int, int]]) -> None:
+def test_late_output_is_left_in_the_pipe(pipe: Callable[..., tuple[int, int]]) -> None:
     reader, writer = pipe()
     os.write(writer, b"too late")
     with pytest.raises(TimeoutError):

@@ -102,10 +102,10 @@ def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.errno == errno.EIO
 
 
-def test_little_input_leaves_the_pipe_as_it_is(pipe: Pipe, method: str) -> None:
+def test_little_input_leaves_the_pipe_unchanged(pipe: Pipe, method: str) -> None:
     reader, _, _ = make(pipe, method, data(1, pipes.DEFAULT_CAPACITY))
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
-    # What is left counts, not what there was.
+    # The rest counts, not the whole.
     reader, _, _ = make(pipe, method, data(1, BIG), offset=BIG - 1000)
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
     reader, _, _ = make(pipe, method, data(1, pipes.DEFAULT_CAPACITY + 1))

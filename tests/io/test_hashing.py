@@ -103,7 +103,7 @@ def test_it_looks_the_same(algorithm: str, pool: Pool) -> None:
 
 @pytest.mark.parametrize("wrong", ["text", None, 7, [1], memoryview(bytes(10_000))[::2], object()], ids=repr)
 @pytest.mark.parametrize("before", [0, 10 * BATCH], ids=["nothing before", "much before"])
-def test_what_is_no_data_is_refused_at_once(wrong: Any, before: int, pool: Pool) -> None:
+def test_objects_that_are_no_data_are_refused_at_once(wrong: Any, before: int, pool: Pool) -> None:
     ours = BackgroundHash(new("sha512"), pool)
     ours.update(bytes(before))
     with pytest.raises((TypeError, BufferError, ValueError)) as expected:
@@ -152,12 +152,12 @@ def test_one_hash_object_stays_with_its_thread_while_that_has_some_of_its_data(p
     assert ours.hexdigest() == hashlib.sha512(bytes(BATCH) + PIECE * 15).hexdigest()
 
 
-def test_pieces_are_handed_over_many_at_a_time(pool: Pool) -> None:
+def test_pieces_are_handed_over_in_batches(pool: Pool) -> None:
     ours = BackgroundHash(new("sha512"), pool)
     for _ in range(LIMIT // 4096):
         ours.update(bytes(4096))
     assert ours.hexdigest() == hashlib.sha512(bytes(LIMIT)).hexdigest()
-    # Fewer where the thread did not keep up, and more than one batch was taken at a time.
+    # Fewer where the thread did not keep up, and more than one batch was taken.
     assert 0 < pool.batches <= LIMIT // BATCH
 
 
@@ -215,7 +215,7 @@ def test_several_threads_may_use_one_hash_object(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("size", [64 * 1024, BATCH, 1 << 20, LIMIT - 1])
-def test_what_piles_up_is_bounded(size: int, pool: Pool, gate: Gate, waits: list[Any]) -> None:
+def test_the_backlog_is_bounded(size: int, pool: Pool, gate: Gate, waits: list[Any]) -> None:
     ours = BackgroundHash(new("sha512"), pool)
     accepted = []
 
@@ -288,7 +288,7 @@ def test_nothing_is_kept(pool: Pool) -> None:
             native.module("threading").Event().wait(0.001)
 
 
-# What goes wrong
+# Errors
 
 
 @pytest.mark.parametrize("call", ["hexdigest", "digest", "copy", "update"])
@@ -316,7 +316,7 @@ def test_a_failure_in_the_thread_is_raised_to_the_next_caller(
 def test_an_interrupted_wait_leaves_nothing(
     call: str, pool: Pool, gate: Gate, waits: list[Any], request: pytest.FixtureRequest
 ) -> None:
-    # What a shell starts in the background ignores the signal.
+    # A background job of a shell ignores the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     ours = BackgroundHash(new("sha512"), pool)
@@ -393,7 +393,7 @@ def test_an_interruption_anywhere_loses_nothing(size: int, call: str) -> None:
 
 
 def test_a_hash_begun_before_the_fork_goes_on_in_both(pool: Pool) -> None:
-    """A child, and its child, have threads of their own."""
+    """A child, and its child, have their own threads."""
     for _ in range(10):
         ours = [BackgroundHash(new(name), pool) for name in ("md5", "sha512")]
         for each in ours:

@@ -124,7 +124,7 @@ def test_tiny_pieces_are_hashed_as_ever(pool: Pool, counts: Tally) -> None:
 
 
 def test_next_to_each_other(pool: Pool, counts: Tally) -> None:
-    """Who comes second follows, also while the threads have yet to hash what is promised."""
+    """The second hash follows, also while the threads have yet to hash the promised data."""
     pool.limit = lambda: 16 * SEGMENT  # type: ignore[method-assign]
     gate = Gate(pool.workers)
     try:
@@ -164,7 +164,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, pool: Pool, counts: 
     monkeypatch.setattr(hashing_once, "MOST", 2)
     data = [*PIECES_OF[MIB], *PIECES_OF[MIB]]
     assert goes_by(pool, counts, data, "sha512") == 0
-    # What is beyond the most is hashed each time.
+    # Data beyond the most is hashed each time.
     assert goes_by(pool, counts, data, "sha512") == 2
     goes_by(pool, counts, data, "md5")
     assert len(hashing_once._states) == 3

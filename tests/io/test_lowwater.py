@@ -13,7 +13,7 @@ from tests.io.conftest import arrived, level, readable
 KIB = 1 << 10
 MIB = 1 << 20
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="what the kernel does is the same, and is asked of it directly")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the kernel behaves the same, and is asked directly")
 
 
 @given(size=st.integers(0, 8 * MIB), left=st.integers(0, 64 * MIB))

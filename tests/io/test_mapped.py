@@ -1,4 +1,4 @@
-"""``fastio.io.mapped``: what a socket gets is what is in the file, and what cannot be sent is told."""
+"""``fastio.io.mapped``: a socket gets the content of the file, and bytes that cannot be sent are reported."""
 
 import errno
 import mmap
@@ -95,7 +95,7 @@ def test_more_than_there_is(file: int, ends: Ends, position: int) -> None:
         mapped.send(ends[0].fileno(), file, position, len(DATA) - min(position, len(DATA)) + 1)
 
 
-def test_what_can_not_be_mapped(ends: Ends, tmp_path: Path) -> None:
+def test_files_that_cannot_be_mapped(ends: Ends, tmp_path: Path) -> None:
     near, _ = ends
     directory = os.open(tmp_path, os.O_RDONLY)
     reader, writer = os.pipe()
@@ -110,7 +110,7 @@ def test_what_can_not_be_mapped(ends: Ends, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [0, PAGE, 20 * PAGE])
 def test_truncated_once_it_is_mapped(ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int) -> None:
-    """No signal: of what is still there some is sent, and if nothing can be, that is told."""
+    """No signal: some of the remaining bytes are sent, and if none can be, that is reported."""
     near, far = ends
     path = tmp_path / "file"
     path.write_bytes(DATA)

@@ -50,7 +50,7 @@ def test_the_largest_that_is_allowed_and_no_refusal_is_an_error(
     assert pipes.grow(pipe()[0], MIB) == granted
 
 
-def test_what_is_no_pipe(tmp_path: pathlib.Path) -> None:
+def test_files_that_are_no_pipe(tmp_path: pathlib.Path) -> None:
     with open(tmp_path / "file", "wb") as file:
         assert pipes.capacity(file.fileno()) == pipes.grow(file.fileno(), MIB) == 0
     one, other = socket.socketpair()
@@ -95,14 +95,14 @@ def test_with_fewer_others_it_gets_more(pipe: Pipe, transfers: Budget) -> None:
 
 
 def test_all_together_take_no_more_than_a_few_would(pipe: Pipe, transfers: Budget) -> None:
-    """Also those that were busy one after the other, when nobody else was, and are quiet now."""
+    """Also those that were busy one after the other, when no other was, and are quiet now."""
     readers = [pipe()[0] for _ in range(20)]
     for reader in readers:
         pipes.Growth(reader, MIB).ask()
     grown = [pipes.capacity(reader) - pipes.DEFAULT_CAPACITY for reader in readers]
     assert grown[0] == MIB - pipes.DEFAULT_CAPACITY
     assert 3 * MIB < sum(grown) <= pipes.MOST * MIB
-    # What is closed can be had by others, whoever closed it.
+    # The memory of a closed pipe can be had by others, whoever closed it.
     for reader in readers[:10]:
         os.close(reader)
     fresh, _ = pipe()
@@ -111,7 +111,7 @@ def test_all_together_take_no_more_than_a_few_would(pipe: Pipe, transfers: Budge
 
 
 @pytest.mark.parametrize("size", [4096, 8192, 128 * 1024, 2 * MIB])
-def test_a_size_that_somebody_chose_stays(pipe: Pipe, transfers: Budget, size: int) -> None:
+def test_a_size_that_the_program_chose_stays(pipe: Pipe, transfers: Budget, size: int) -> None:
     reader, _ = pipe()
     try:
         fcntl.fcntl(reader, pipes._SET, size)
@@ -121,7 +121,7 @@ def test_a_size_that_somebody_chose_stays(pipe: Pipe, transfers: Budget, size: i
     assert pipes.capacity(reader) == size
 
 
-def test_a_size_that_somebody_chose_later_stays(pipe: Pipe, transfers: Budget) -> None:
+def test_a_size_that_the_program_chose_later_stays(pipe: Pipe, transfers: Budget) -> None:
     transfers.enter(object_1 := object())
     transfers.enter(object_2 := object())
     reader, _ = pipe()

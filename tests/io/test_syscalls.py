@@ -1,4 +1,4 @@
-"""What is believed where the system does not say. Calls that cannot be made are in test_drain.py and test_feed.py."""
+"""Assumptions where the system gives no answer. Calls that cannot be made are in test_drain.py and test_feed.py."""
 
 import errno
 from collections.abc import Callable

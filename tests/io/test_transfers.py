@@ -1,4 +1,4 @@
-"""Transfers that nobody waits for: every byte, to fast and slow clients, and what ends one early."""
+"""Transfers in the background: every byte, to fast and slow clients, and the reasons for an early end."""
 
 import contextlib
 import errno
@@ -52,7 +52,7 @@ class Connected:
 
 
 class Client(Connected):
-    """Who gets a file."""
+    """A client that gets a file."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ def client(file: int) -> Iterator[Callable[..., Client]]:
         yield connect
 
 
-def test_many_at_a_time(client: Callable[..., Client]) -> None:
+def test_many_concurrent_transfers(client: Callable[..., Client]) -> None:
     sender = Sender()
     clients = [client(begin=at, end=len(DATA) - at) for at in range(0, 5 * 4096, 4096)]
     # It reads when all others have got theirs.
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read(client: Callable[..., Client], monkeypatch: 
     assert other.read() == DATA
 
 
-def test_an_end_that_waits_keeps_nobody(client: Callable[..., Client]) -> None:
+def test_an_end_that_waits_delays_no_other(client: Callable[..., Client]) -> None:
     sender = Sender()
     reader, other = client(), client()
     goes_on = threading.Event()
@@ -295,7 +295,7 @@ def test_no_file_system_keeps_the_others_waiting(disk: Callable[[str], Disk], cl
     assert all(taken[: 2 * transfers.THREADS])
     beside = times()
     assert sorted(beside)[5] < 2 * sorted(alone)[5] + 0.1
-    # Those of both, and one that ends a transfer now.
+    # The threads of both, and one that ends a transfer now.
     assert tasks() <= before + 2 * transfers.THREADS + 1
     assert not any(each.ended for each in held[::2])
     dead.system.fault()
@@ -306,7 +306,7 @@ def test_no_file_system_keeps_the_others_waiting(disk: Callable[[str], Disk], cl
             assert each.end().error is None
 
 
-def test_what_exceeds_the_threads_is_not_taken(disk: Callable[[str], Disk], client: Callable[..., Client]) -> None:
+def test_transfers_beyond_the_threads_are_not_taken(disk: Callable[[str], Disk], client: Callable[..., Client]) -> None:
     dead, other = disk("dead"), disk("other")
     sender = Sender()
     dead.system.forget()
@@ -355,7 +355,7 @@ def test_a_disk_that_does_not_answer_for_too_long(disk: Callable[[str], Disk], m
         assert sender.take(each.transfer, 100)
     for each in held:
         assert each.read() == b""
-    # Some are held by threads that nobody can end, and a process that ends waits for none of them.
+    # Some are held by threads that cannot be ended, and a process that ends waits for none of them.
     sender.wait()
     until(lambda: sum(bool(each.ended) for each in held) == 2, "those that had no thread")
     dead.system.fault()
@@ -385,7 +385,7 @@ def test_a_client_does_not_pay_for_the_time_of_a_disk(
     "number", ["EIO", "ENOTCONN", "ESHUTDOWN", "ETIMEDOUT", "EPIPE", "ECONNRESET", "EBADF", "EAGAIN", "EINVAL"]
 )
 @pytest.mark.parametrize("first", [0, 3 * MIB])
-def test_what_a_file_fails_with_is_no_error_of_the_client(disk: Callable[[str], Disk], number: str, first: int) -> None:
+def test_an_error_of_a_file_is_no_error_of_the_client(disk: Callable[[str], Disk], number: str, first: int) -> None:
     broken = disk("broken")
     sender = Sender()
     one = broken.client()
@@ -431,7 +431,7 @@ CHUNK = 600_001
 
 
 class Reader(Connected):
-    """Who gets chunks; ``wait()`` is called before each but the first, with how many bytes have been taken so far."""
+    """A client that gets chunks; ``wait()`` is called before each but the first, with the number of bytes so far."""
 
     def __init__(
         self, size: int = CHUNK, wait: Callable[[int], None] = lambda taken: None, patience: float = PATIENCE
@@ -451,7 +451,7 @@ class Reader(Connected):
             for at in range(0, len(DATA), size):
                 if at:
                     self._wait(at)
-                    # What has not been sent, and what comes now.
+                    # Unsent bytes, and the next ones.
                     self.beyond = max(self.beyond, at - self.transfer.sent + size - max(MIB, 2 * size))
                 yield DATA[at : at + size]
         finally:
@@ -505,7 +505,7 @@ def test_a_file_takes_no_memory(client: Callable[..., Client]) -> None:
     assert one.read() == DATA
 
 
-def test_what_came_before_a_store_failed_is_sent(reader: Callable[..., Reader]) -> None:
+def test_chunks_before_a_store_failed_are_sent(reader: Callable[..., Reader]) -> None:
     def fail(taken: int) -> None:
         if taken == 5 * CHUNK:
             raise ConnectionResetError("of the store")

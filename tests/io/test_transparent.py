@@ -1,4 +1,4 @@
-"""What stands for a driver's data, because it keeps the pace or because it counts: it is seen as the original."""
+"""Proxies of a driver's data, which keep the pace or count: they are seen as the original."""
 
 import io
 import types
@@ -25,7 +25,7 @@ def wrap(request: pytest.FixtureRequest) -> Wrap:
 
 
 class Image:
-    """What a driver may return: an object with a length, indexable, whose iterator is another object."""
+    """Data that a driver may return: an object with a length, indexable, whose iterator is another object."""
 
     def __init__(self) -> None:
         self.chunks = [b"ab", b"c"]
@@ -99,7 +99,7 @@ def test_a_file(wrap: Wrap, tmp_path: Any) -> None:
     assert found.closed
 
 
-def test_what_data_has_is_looked_for_in_each(wrap: Wrap) -> None:
+def test_attributes_of_data_are_looked_for_in_each(wrap: Wrap) -> None:
     """Also if another of its class, which has not the same, was seen before."""
     plain, readable = Image(), Image()
     readable.read = io.BytesIO(b"read").read  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ MERGED = {"not needed": "off"}
 #: Targets of the record that its patch no longer changes.
 REMOVED_TARGETS = {"glance.image_cache:ImageCache.cache_tee_iter"}
 
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="`fastio status` runs in a process of its own")
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="`fastio status` runs in a separate process")
 
 
 @pytest.fixture(scope="module")

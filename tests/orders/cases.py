@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-#: What can be imported explicitly; the question is asked of everything that is imported, whichever of these it was.
+#: Modules that can be imported explicitly; the question is asked of everything that is imported, whichever of these it
+#: was.
 TARGETS = (
     "subprocess",
     "oslo_concurrency.processutils",

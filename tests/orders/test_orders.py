@@ -38,12 +38,12 @@ pytestmark = [
     pytest.mark.limit(WORKER_LIMIT + 200),
 ]
 
-#: What a process may have before the first step. A case that started with more would not be what it says.
+#: Modules that a process may have before the first step. A case with more would not match its name.
 PATCHED_LIBRARIES = {
     "subprocess", "eventlet", "greenlet", "threading", "select", "selectors", "socket", "logging", "wrapt",
 }  # fmt: skip
 
-#: What is patched only where something is installed that is not.
+#: Targets that are patched only where something is installed that is not.
 LACKING = {
     (patch.name, target.key) for patch in registry.patches() for target in patch.targets if not_installed(patch, target)
 }
@@ -72,7 +72,7 @@ def run_worker(cases: list[Case], cache: pathlib.Path) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Any]:
-    """What the workers found, for the cases of the selected tests."""
+    """The findings of the workers, for the cases of the selected tests."""
     here: list[Any] = [item for item in request.session.items if item.path == pathlib.Path(__file__)]
     cases = [item.callspec.params["case"] for item in here if "results" in item.fixturenames]
     cache = tmp_path_factory.mktemp("pycache")
@@ -113,10 +113,10 @@ def test_order(case: Case, results: dict[Case, Any]) -> None:
 
 
 def check_imported(taken: list[str], target: str, imported: dict[str, Any]) -> None:
-    """What must be there after the steps really has been asked."""
+    """Check that the modules expected after the steps have really been asked."""
     expected = set()
     if "import" in taken:
-        # What asks for it is asked through the classes it uses.
+        # Its caller is asked through the classes it uses.
         expected |= {"subprocess"} if target.startswith("oslo_concurrency.") else {target}
     if "patch" in taken:
         expected |= {"subprocess"}
@@ -152,7 +152,7 @@ def check_outcomes(patched: bool, found: dict[str, Any]) -> None:
             assert outcome == Outcome.ABSENT.value, entry
             continue
         if module == "subprocess" and not early:
-            # Nobody holds the native class any more; it is gone as soon as the garbage collector has been there.
+            # Nothing refers to the native class any more; it is gone as soon as the garbage collector has been there.
             continue
         if not module.startswith(("subprocess", "eventlet.")):
             # The cases are none of its; it may not even be installed.

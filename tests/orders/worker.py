@@ -1,4 +1,4 @@
-"""Runs orders, each in a process of its own, and tells what was found after every step.
+"""Runs orders, each in a separate process, and reports the findings after every step.
 
     python worker.py < cases > results
 
@@ -42,12 +42,12 @@ def take(step, target):
 
 
 class Questions:
-    """Looks at everything that is imported by now. Nothing here imports what has not been."""
+    """Looks at everything that is imported by now. Nothing here imports further modules."""
 
     def __init__(self):
         #: the standard library's Popen as a module got it that imported it early
         self.early = None
-        #: every attribute's function as it was when first seen; where it was ours by then, what ours says it stands for
+        #: every attribute's function when first seen; where it was ours by then, the original that ours names
         self.originals = {}
 
     def ask(self):
@@ -83,7 +83,7 @@ class Questions:
         """Whether each attribute is fastio's, and whether the original is the very object that was there."""
         found = {}
         for attribute in attributes:
-            # A class may have it of its own or only inherit it; a module has it.
+            # A class may define it or only inherit it; a module has it.
             having = [base for base in getattr(owner, "__mro__", (owner,)) if attribute in vars(base)]
             value = vars(having[0])[attribute]
             ours = is_ours(value)

@@ -16,7 +16,7 @@ CONTRIBUTING, SECURITY, VERSIONS = ((ROOT / name).read_text(encoding="utf-8") fo
 
 
 def section(text: str, title: str) -> str:
-    """What is below a title, up to the next one."""
+    """Return the text below a title, up to the next one."""
     (found,) = re.findall(rf"^{title}\n=+\n(.*?)(?=^\S[^\n]*\n===|\Z)", text, re.MULTILINE | re.DOTALL)
     return found
 
@@ -70,7 +70,7 @@ def test_the_places_in_the_checkout_that_are_named_are_there() -> None:
     assert len(named) > 10 and [each for each in sorted(named) if not (ROOT / each[1]).exists()] == []
 
 
-def test_security_is_told_the_truth() -> None:
+def test_importing_and_patching_stay_in_the_process() -> None:
     """Importing and patching opens no socket and starts no process."""
     code = """
 import sys
@@ -87,10 +87,10 @@ fastio.patch()
 
 
 def test_nothing_is_installed_from_an_index_that_has_no_fastio() -> None:
-    """No page tells an operator to, until there is a release: somebody else could put a fastio there."""
+    """No page advises that until there is a release: anyone could upload a fastio there."""
     pages = [*ROOT.glob("*.rst"), *(ROOT / "doc" / "source").rglob("*.rst"), *(ROOT / "doc").rglob("*.yml")]
     by_name = r"pip install\b.*[ '`]fastio(\[|['`]|$)|_package: fastio$"
-    # The notes of releases that there were, which become a page when the documentation is built, stay as they are.
+    # The notes of releases that there were, which become a page when the documentation is built, stay unchanged.
     pages = [page for page in pages if page.parent.name != "generated"]
     found = [line for page in pages for line in page.read_text("utf-8").splitlines() if re.search(by_name, line)]
     assert len(pages) > 40 and not found

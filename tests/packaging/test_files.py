@@ -1,4 +1,4 @@
-"""What ``pip install`` puts beside the modules, and what tox and CI run, is there."""
+"""The files that ``pip install`` puts beside the modules, and that tox and CI run, exist."""
 
 import configparser
 import os
@@ -46,7 +46,7 @@ def test_each_data_file_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["tox.ini", ".ci/run"])
-def test_what_is_run_is_there(name: str) -> None:
+def test_run_files_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     paths = set(re.findall(r"(?<![\w./{}-])(?:tests|benchmarks|fastio|doc|results)/[\w./-]*\w", text))
     modules = set(re.findall(r"-m ((?:tests|benchmarks|fastio)[\w.]*\w)", text))
@@ -102,7 +102,7 @@ def test_a_change_is_tested_as_tox_and_ci_do() -> None:
         assert f"testenv:{name}" in tox and re.search(rf"-e .*\b{name}\b", script), name
 
 
-def test_what_runs_before_a_commit_and_a_push() -> None:
+def test_hooks_before_a_commit_and_a_push() -> None:
     text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     hooks = [hook for repo in pytest.importorskip("yaml").safe_load(text)["repos"] for hook in repo["hooks"]]
     assert [hook["stages"] for hook in hooks] == [["pre-commit"], ["pre-push"]]
@@ -111,7 +111,7 @@ def test_what_runs_before_a_commit_and_a_push() -> None:
         assert set(hook["entry"].removeprefix("tox -e ").split(",")) <= set(in_ci)
 
 
-#: Stands for tox: notes what it is run for, in which checkout, and fails where it is told to.
+#: Stands for tox: notes its environments and checkout, and fails for those that the test names.
 TOX = """#!/bin/sh
 echo "$@" >> "$NOTES"
 ! grep -q 'fault' module.py
@@ -168,7 +168,7 @@ def test_a_commit_and_a_push_are_held_until_tox_has_passed(tmp_path: Path) -> No
     assert pushed.stdout.splitlines() == ["a change"]
 
 
-def test_what_runs_natively_only_exists():
+def test_files_that_run_natively_only_exist():
     from tests.conftest import NATIVELY_ONLY
 
     assert [name for name in NATIVELY_ONLY if not (ROOT / "tests" / name).exists()] == []

@@ -1,4 +1,4 @@
-"""What an index shows of fastio: one version, a licence, addresses, and the Pythons that are tested."""
+"""The metadata that an index shows: one version, a licence, addresses, and the Pythons that are tested."""
 
 import configparser
 import re

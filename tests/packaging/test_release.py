@@ -48,7 +48,7 @@ def run(*command: str, cwd: Path) -> str:
 
 @dataclass(frozen=True)
 class Built:
-    """What a release uploads, and the tree that it was built from."""
+    """The files that a release uploads, and the tree that it was built from."""
 
     tree: Path
     wheel: Path
@@ -102,7 +102,7 @@ def test_the_source_distribution_has_what_a_checkout_has(built: Built) -> None:
         names = {name.partition("/")[2] for name in sdist.getnames() if not sdist.getmember(name).isdir()}
     kept = {path.relative_to(built.tree).as_posix() for path in built.tree.rglob("*") if path.is_file()}
     assert kept - names == set()
-    # What setuptools adds.
+    # Files that setuptools adds.
     assert {name for name in names - kept if not name.startswith("fastio.egg-info/")} == {"PKG-INFO"}
 
 

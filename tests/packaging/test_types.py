@@ -1,4 +1,4 @@
-"""What a type checker makes of a program that uses fastio."""
+"""A type checker's view of a program that uses fastio."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ ROOT = Path(fastio.__file__).parents[1]
 
 
 def check(program: str, tmp_path: Path) -> list[str]:
-    """What ``mypy --strict`` says of it, as if fastio were installed."""
+    """Return the output of ``mypy --strict`` on it, as if fastio were installed."""
     pytest.importorskip("mypy", reason="mypy is not installed: it comes with tox -e lint and tox -e package")
     (tmp_path / "program.py").write_text(textwrap.dedent(program))
     done = subprocess.run(

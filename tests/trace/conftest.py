@@ -1,4 +1,4 @@
-"""What the tests of tracing share."""
+"""Shared by the tests of tracing."""
 
 import pathlib
 from collections.abc import Callable, Iterator

@@ -94,7 +94,7 @@ class Process:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        """Those of its files: spans that have ended, in the order of their ends."""
+        """The spans of its files, which have ended, in the order of their ends."""
         ended = sorted((each for each in self.spans.values() if each["endTimeUnixNano"]), key=_end)
         shown = [{**each, "attributes": attributes(each["values"])} for each in ended]
         for each in shown:
@@ -137,7 +137,7 @@ def line(resource: dict[str, Any], spans: list[dict[str, Any]]) -> str:
 
 @dataclass
 class World:
-    """Clients, API servers and a log server on hosts of their own, and what they have done."""
+    """Clients, API servers and a log server on separate hosts, and their records."""
 
     hosts: list[Host]
     seed: int = 0

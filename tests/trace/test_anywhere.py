@@ -147,8 +147,8 @@ print(found.written, found.lost)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_disk_that_is_slow_holds_nobody(recording, tmp_path, mode):
-    """What has come meanwhile is one write."""
+def test_a_slow_disk_delays_none(recording, tmp_path, mode):
+    """Lines that came meanwhile are one write."""
     assert recording(SLOW_DISK, mode) == "0 0\n101 0\n"
     assert len(traces.spans(tmp_path)) == 101
 
@@ -174,7 +174,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nobody_waits_for_a_dead_disk(recording, tmp_path, mode):
+def test_no_wait_for_a_dead_disk(recording, tmp_path, mode):
     """Not at all where another directory is chosen; for a while at the end, and other greenlets run meanwhile."""
     assert recording(DEAD_DISK, mode) == f"ended {int(mode == 'green')}\n"
     other = tmp_path.with_name(f"{tmp_path.name}-other")

@@ -1,4 +1,4 @@
-"""What is recorded is OTLP/JSON, as OpenTelemetry's collector reads it from files."""
+"""Records are OTLP/JSON, as OpenTelemetry's collector reads it from files."""
 
 import json
 import pathlib

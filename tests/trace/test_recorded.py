@@ -1,4 +1,4 @@
-"""What the recorder writes is what the analysis reads: requests of a WSGI application, recorded and reported."""
+"""The analysis reads the recorder's files: requests of a WSGI application, recorded and reported."""
 
 import pathlib
 from collections.abc import Callable, Iterator

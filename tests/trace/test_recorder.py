@@ -43,7 +43,7 @@ def kept(directory: pathlib.Path) -> list[int]:
     return [span.values["bytes"] for span in traces.spans(directory)]
 
 
-def test_what_is_recorded_is_in_the_file(start: Any, tmp_path: pathlib.Path) -> None:
+def test_recorded_spans_are_in_the_file(start: Any, tmp_path: pathlib.Path) -> None:
     found = start()
     found.component = "a-service"
     put(*range(1000))
@@ -109,7 +109,7 @@ def test_no_descriptor_is_kept(start: Any, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["a link", "a pipe"])
-def test_what_stands_in_place_of_a_file_is_not_written_to(start: Any, tmp_path: pathlib.Path, links: bool) -> None:
+def test_an_object_in_place_of_a_file_is_not_written_to(start: Any, tmp_path: pathlib.Path, links: bool) -> None:
     found = start(tmp_path / "trace")
     path = pathlib.Path(found._path(0))
     other = tmp_path / "other"
@@ -146,7 +146,7 @@ def test_files_are_rotated_and_the_oldest_deleted(
     for number in range(300):
         put(number)
         if number % 10 == 0:
-            # So that files are not larger by what waits.
+            # Otherwise files would be larger by the waiting lines.
             until(lambda: found.settle() or not found._unsettled)
     recorder.stop()
     paths = traces.files(tmp_path)
@@ -187,7 +187,7 @@ def put(*numbers):
 
 
 def test_a_full_disk_costs_spans_and_one_line_in_the_log(run_python: Any, tmp_path: pathlib.Path) -> None:
-    """What was written stays whole, what could not be is counted, and it goes on once there is room."""
+    """Written lines stay whole, lost ones are counted, and it goes on once there is room."""
     code = """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from fastio.trace.wsgi import traced
@@ -231,7 +231,7 @@ print(found.written, found.lost)
     assert f'"fastio.lost","value":{{"intValue":"{lost}"}}' in path.read_text()
 
 
-def test_each_child_has_a_file_of_its_own(start: Any, tmp_path: pathlib.Path) -> None:
+def test_each_child_has_a_separate_file(start: Any, tmp_path: pathlib.Path) -> None:
     start()
     put(0)
     outer = spans.begin("test.outer")
@@ -306,7 +306,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert kept(tmp_path)
 
 
-def test_what_cannot_be_queued_is_lost_and_counted(
+def test_lines_that_cannot_be_queued_are_lost_and_counted(
     start: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(recorder, "MOST_WAITING", 0)

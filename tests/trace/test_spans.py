@@ -60,7 +60,7 @@ def test_waits_of_a_span_are_those_of_the_spans_around_it(recorded: Recorded) ->
     assert found["test.outer"] == {"waits": 6, "wait_ns": 510, "outcome": "ok"}
 
 
-def test_what_ends_after_its_root_is_written_as_well(recorded: Recorded) -> None:
+def test_spans_that_end_after_their_root_are_written_as_well(recorded: Recorded) -> None:
     root = spans.Span("test.root")
     late = spans.Span("test.late", root)
     root.end()

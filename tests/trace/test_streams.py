@@ -51,7 +51,7 @@ def by_read(data: Any) -> list[bytes]:
     ],
 )
 @given(chunks=CHUNKS)
-def test_what_passes_is_counted_and_is_what_it_was(consume: Any, make: Any, chunks: list[bytes]) -> None:
+def test_passing_data_is_counted_and_unchanged(consume: Any, make: Any, chunks: list[bytes]) -> None:
     watched = Watch(make(chunks))
     found = consume(watched.data)
     assert b"".join(found) == b"".join(chunks) and (consume is by_read or found == chunks)
@@ -59,7 +59,7 @@ def test_what_passes_is_counted_and_is_what_it_was(consume: Any, make: Any, chun
     assert watched.passed.chunks >= len(found)
 
 
-def test_who_gives_up_has_aborted() -> None:
+def test_a_consumer_that_gives_up_has_aborted() -> None:
     for give_up in (lambda data: None, lambda data: next(iter(data)), lambda data: next(data)):
         watched = Watch(iter([b"a", b"b"]))
         give_up(watched.data)
@@ -89,7 +89,7 @@ def test_closing() -> None:
 
 
 @pytest.mark.parametrize("consume", [list, next, lambda data: data.read(1)])
-def test_an_error_is_raised_as_it_is(consume: Any) -> None:
+def test_an_error_is_raised_unchanged(consume: Any) -> None:
     error = OSError(5, "Input/output error")
 
     class Data:
@@ -111,7 +111,7 @@ def test_an_error_is_raised_as_it_is(consume: Any) -> None:
     assert watched.passed.span.values["error"] == "OSError EIO"
 
 
-def test_what_is_no_data_stays() -> None:
+def test_other_objects_stay() -> None:
     number = object()
     assert watch(number, Passed(spans.begin("test.stream"))) is number
 
@@ -134,7 +134,7 @@ def test_the_span_is_the_current_one_only_while_the_original_runs() -> None:
     assert spans.current.get() is None
 
 
-def test_what_the_hub_waits_for_while_the_original_runs() -> None:
+def test_waits_of_the_hub_while_the_original_runs() -> None:
     def data() -> Iterator[bytes]:
         for number in range(3):
             # As the patch of the hub does it.

@@ -60,7 +60,7 @@ def test_a_request_that_fails(server: Any, tmp_path: pathlib.Path) -> None:
     assert end["error"] == "glanceclient.exc.HTTPNotFound HTTP 404"
 
 
-def test_nobody_listens(server: Any, tmp_path: pathlib.Path) -> None:
+def test_no_listener(server: Any, tmp_path: pathlib.Path) -> None:
     with fastio.patched([], trace=str(tmp_path)), pytest.raises(Exception, match="finding address"):
         http.HTTPClient("http://127.0.0.1:1").get("/v2/images")
     (end,) = traces.ends(tmp_path, "client.request")

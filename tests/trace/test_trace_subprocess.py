@@ -19,7 +19,7 @@ from tests.conftest import MONKEY_PATCHED
 from tests.trace import traces
 
 Ends = Callable[[], list[dict[str, Any]]]
-#: What differs from one run to the next.
+#: Values that differ from one run to the next.
 WAITS = ("waits", "wait_ns")
 
 
@@ -86,7 +86,7 @@ def test_a_command_is_one_span_however_it_is_run(run: Callable[[], object], comm
     assert (end["program"], end["code"], end["outcome"]) == ("sh", 3, "ok")
 
 
-def test_what_communicate_exchanges(commands: Ends) -> None:
+def test_the_data_of_communicate(commands: Ends) -> None:
     done = subprocess.run(["cat"], input=b"x" * 70000, stdout=subprocess.PIPE)
     assert done.stdout == b"x" * 70000
     (end,) = commands()
@@ -125,7 +125,7 @@ def test_a_program_that_is_not_there(commands: Ends, tmp_path: pathlib.Path) -> 
 
 
 @pytest.mark.parametrize("args", [5, [5], [None], [["sh"]], ["sh\0"]])
-def test_what_is_no_command_has_upstream_s_error(args: Any, commands: Ends) -> None:
+def test_an_invalid_command_has_upstreams_error(args: Any, commands: Ends) -> None:
     found: list[Any] = []
     for _ in range(2):
         try:
@@ -172,7 +172,7 @@ def killed(popen: Any, open_gate: Callable[[], object]) -> None:
 def test_a_time_out(
     use: Any, code: int, error: str | None, commands: Ends, gate: tuple[int, Callable[[], object]]
 ) -> None:
-    """It is an error if nobody waits for the command any more."""
+    """It is an error if the command is not waited for any more."""
     reader, open_gate = gate
     use(sh("read line; echo done", stdin=reader, stdout=subprocess.PIPE), open_gate)
     (end,) = commands()
@@ -182,7 +182,7 @@ def test_a_time_out(
 
 
 @pytest.mark.parametrize("more", [True, False])
-def test_what_poll_finds_is_seen_later(more: bool, commands: Ends) -> None:
+def test_an_exit_that_poll_finds_is_seen_later(more: bool, commands: Ends) -> None:
     popen = sh("exit 3")
     assert polled(popen) == 3
     if more:
@@ -216,7 +216,7 @@ def test_a_command_that_goes_on_has_no_end(
     fastio.unpatch()
     assert traces.spans(tmp_path) == []
     open_gate()
-    # What is there still belongs to the trace that has ended.
+    # Existing objects still belong to the trace that has ended.
     fastio.patch([], trace=str(tmp_path / "next"))
     assert popen.wait() == 0
     fastio.unpatch()

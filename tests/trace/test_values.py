@@ -1,4 +1,4 @@
-"""What may be recorded: of whatever comes along, no text of a client or a server."""
+"""Recordable values: never a text of a client or a server."""
 
 import errno
 import os

@@ -37,7 +37,7 @@ def end(found: list[traces.Span], name: str = "service.request") -> dict[str, An
     return span.values
 
 
-def test_a_list_is_handed_on_as_it_is(recorded: Callable[[], list[traces.Span]]) -> None:
+def test_a_list_is_handed_on_unchanged(recorded: Callable[[], list[traces.Span]]) -> None:
     body = [b"abc", b"de"]
     found, answers = call(answer("200 OK", body, ("X-OpenStack-Request-ID", ID)), HTTP_X_OPENSTACK_REQUEST_ID=OTHER)
     assert found is body

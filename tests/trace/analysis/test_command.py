@@ -168,7 +168,7 @@ def test_the_commands_that_failed_and_why(program, capsys):
 
 def test_requests_are_in_the_lists_as_well(directory, capsys):
     _, out, _ = run(capsys, directory, command="failed")
-    # What the synthetic servers' own requests run is part of them.
+    # Commands of the synthetic servers' own requests are part of them.
     assert "Failed: 1 request, of 26 requests and 13 commands" in out and "disk full" in out
     request = next(each for each in analyse([directory]).requests if each.kind.name == "download")
     _, out, _ = run(capsys, directory, "--request", request.id, command="waterfall")
@@ -215,7 +215,7 @@ def test_a_bad_number_of_rows_names_itself(program, capsys, most):
     assert f"argument --most: {most!r} is not allowed; allowed is a whole number from 1 on" in capsys.readouterr().err
 
 
-def test_what_is_missing_is_named_with_the_extra(directory, capsys, monkeypatch):
+def test_a_missing_package_is_named_with_the_extra(directory, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     status, _, err = run(capsys, directory)
     assert status == 2

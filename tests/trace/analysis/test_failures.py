@@ -1,4 +1,4 @@
-"""Errors of glance, its stores, its database and its middleware, as they are recorded, get their categories."""
+"""Errors of glance, its stores, its database and its middleware get their categories."""
 
 from pathlib import Path
 

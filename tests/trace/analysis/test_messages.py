@@ -1,4 +1,4 @@
-"""What is concluded of the order of events on two hosts, and what is not."""
+"""Conclusions on the order of events on two hosts."""
 
 import pathlib
 
@@ -19,7 +19,7 @@ def server() -> Process:
 
 
 def found(directory: pathlib.Path, *processes: Process) -> list[tuple[str, int, int]]:
-    """What is a message, when it was sent and when it was received, in ms since the beginning."""
+    """A message, with its times of sending and receiving, in ms since the beginning."""
     for each in processes:
         each.write(directory)
     up = {each.host.name: each.host.up for each in processes}

@@ -265,7 +265,7 @@ def test_a_hostile_trace_is_shown_within_bounds(tmp_path, capsys, command):
         assert text.replace("\n", "").isprintable() and len(text) < 100_000
 
 
-def test_what_is_repeated_takes_no_memory(tmp_path):
+def test_repeated_values_take_no_memory(tmp_path):
     """A few bytes of gzip may be any number of lines."""
     path = tmp_path / "a.jsonl.gz"
     with gzip.open(path, "wb", 1) as file:
@@ -282,7 +282,7 @@ def test_what_is_repeated_takes_no_memory(tmp_path):
 @pytest.mark.parametrize(
     "limit, said", [("MOST_BYTES", "more than 5000 bytes"), ("MOST_SPANS", "more than 5000 spans")]
 )
-def test_what_is_read_is_bounded(tmp_path, monkeypatch, limit, said):
+def test_reading_is_bounded(tmp_path, monkeypatch, limit, said):
     monkeypatch.setattr(reading, limit, 5000)
     ids = (f"{number:016x}" for number in range(1, 8000))
     with gzip.open(tmp_path / "a.jsonl.gz", "wb") as file:

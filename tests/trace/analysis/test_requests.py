@@ -93,7 +93,7 @@ def test_a_store_that_is_asked_again(tmp_path):
     assert [stay.state for stay in request.stays].count("store: opening") == 3
 
 
-def test_an_event_that_the_table_does_not_allow_is_told(tmp_path):
+def test_an_event_that_the_table_does_not_allow_is_reported(tmp_path):
     def record(process):
         outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
         process.end(BEGIN + MS, process.begin(BEGIN, "glance.body", outer))
@@ -161,7 +161,7 @@ def test_state_times_count_a_state_once_for_each_request(tmp_path):
     assert list(times) == ["middleware", "store: opening", "store failed"]
 
 
-def test_impossible_events_of_one_clock_are_told(tmp_path):
+def test_impossible_events_of_one_clock_are_reported(tmp_path):
     def record(process):
         outer = process.begin(BEGIN + 2 * MS, "glance.request")
         process.end(BEGIN + 5 * MS, process.begin(BEGIN + MS, "glance.body", outer))
