@@ -81,7 +81,7 @@ def test_wrong_data_in_the_image_is_noticed():
 @pytest.mark.parametrize("name", ["driver-get-none", "driver-add-none"])
 def test_every_row_of_the_driver_runs_with_the_right_data(name: str) -> None:
     """With more than one object of 4 MiB, and no whole number of anything."""
-    pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
+    pytest.importorskip("glance_store", reason="glance_store is not installed: pip install '.[sheepdog]'")
     case = dataclasses.replace(cases()[name], quick={"size": (5 << 20) + 17})
     for title, row in measured(case, engine.Options(quick=True)).variants.items():
         assert row.runs[0]["bytes"] == (5 << 20) + 17, title

@@ -94,3 +94,6 @@ def test_nothing_is_installed_from_an_index_that_has_no_fastio() -> None:
     pages = [page for page in pages if page.parent.name != "generated"]
     found = [line for page in pages for line in page.read_text("utf-8").splitlines() if re.search(by_name, line)]
     assert len(pages) > 40 and not found
+    code = [path for top in ("fastio", "benchmarks", "tests") for path in (ROOT / top).rglob("*.py")]
+    advice = re.compile(r"pip install ['\"]?fastio\[")
+    assert [path for path in code if advice.search(path.read_text("utf-8"))] == []

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("requests", reason="requests is not installed: pip install fastio[client]")
+pytest.importorskip("requests", reason="requests is not installed: pip install '.[client]'")
 
 import fastio  # noqa: E402
 from fastio.concurrency import native  # noqa: E402

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("openstack", reason="openstacksdk is not installed: pip install fastio[client]")
+pytest.importorskip("openstack", reason="openstacksdk is not installed: pip install '.[client]'")
 
 import openstack  # noqa: E402
 import openstack.object_store.v1._proxy  # noqa: E402

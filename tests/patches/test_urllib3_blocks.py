@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("requests", reason="requests is not installed: pip install fastio[client]")
+pytest.importorskip("requests", reason="requests is not installed: pip install '.[client]'")
 pytest.importorskip("urllib3")
 
 import fastio  # noqa: E402

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-requests = pytest.importorskip("requests", reason="requests is not installed: pip install fastio[client]")
+requests = pytest.importorskip("requests", reason="requests is not installed: pip install '.[client]'")
 urllib3 = pytest.importorskip("urllib3")
 
 from urllib3.connection import HTTPConnection  # noqa: E402

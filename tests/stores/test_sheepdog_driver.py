@@ -25,7 +25,7 @@ from tests.descriptors import descriptors
 from tests.eventually import until
 from tests.tracer import deathless
 
-pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
+pytest.importorskip("glance_store", reason="glance_store is not installed: pip install '.[sheepdog]'")
 
 from glance_store import exceptions, location  # noqa: E402
 from oslo_config import cfg  # noqa: E402

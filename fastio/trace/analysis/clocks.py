@@ -168,8 +168,9 @@ def _needed(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        name = module.partition(".")[0]
         raise TraceError(
-            f"this needs {module.partition('.')[0]}, which cannot be imported ({error}): pip install 'fastio[trace]'"
+            f"this needs {name}, which cannot be imported ({error}); in a checkout: pip install '.[trace]'"
         ) from error
 
 

@@ -219,7 +219,7 @@ def test_a_missing_package_is_named_with_the_extra(directory, capsys, monkeypatc
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     status, _, err = run(capsys, directory)
     assert status == 2
-    assert "this needs scipy" in err and "pip install 'fastio[trace]'" in err
+    assert "this needs scipy" in err and "in a checkout: pip install '.[trace]'" in err
 
 
 def test_every_table_is_printed_at_any_width(directory):
