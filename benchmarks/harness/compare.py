@@ -1,8 +1,8 @@
 """Compare two results: ``python -m benchmarks.harness.compare BEFORE.json AFTER.json``.
 
-Differences beside the figures (parameters, machine, versions, fastio's settings) are printed first, because they
-explain more differences than the code does. Then, for each row of each case, the ratio of the medians with its
-bootstrap interval, the p-value of a rank test, and whether the row became faster or slower or it is noise.
+For each row of each case, the table has the ratio of the medians with its bootstrap interval, the p-value of a rank
+test, and whether the row became faster or slower or it is noise. Then come the differences beside the figures
+(parameters, machine, versions, fastio's settings), which explain more of them than the code does.
 """
 
 import sys
@@ -153,29 +153,32 @@ def table(comparison: Comparison) -> Table:
 
 
 def show(comparison: Comparison) -> None:
-    """Print it."""
+    """Print the table, the counts of its verdicts, and the differences."""
+    if comparison.rows:
+        terminal.show([table(comparison)])
+    counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)
+              for verdict in (FASTER, SLOWER, NOISE)}  # fmt: skip
+    terminal.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {ALPHA:g}")
+    for line in comparison.left_out:
+        terminal.say("not compared: " + line, "  ")
     for line in comparison.differences:
         terminal.say("differs: " + line, "  ")
     if not comparison.differences:
         terminal.say("same machine, versions, parameters and settings")
-    if comparison.rows:
-        terminal.show([table(comparison)])
-    for line in comparison.left_out:
-        terminal.say("not compared: " + line, "  ")
-    counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)
-              for verdict in (FASTER, SLOWER, NOISE)}  # fmt: skip
-    terminal.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {ALPHA:g}")
 
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.harness.compare", description="Compare two benchmark results.")
-    parser.add_argument("before", type=Path)
-    parser.add_argument("after", type=Path)
+    parser.add_argument("before", type=Path, metavar="BEFORE.json")
+    parser.add_argument("after", type=Path, metavar="AFTER.json")
     chosen = parser.parse_args(arguments)
     try:
         before, after = results.read(chosen.before), results.read(chosen.after)
-    except (OSError, results.ResultError) as error:
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except results.ResultError as error:
         print(error, file=sys.stderr)
         return 2
     show(compare(before, after))
