@@ -180,9 +180,16 @@ def test_a_command_of_the_checkout(run: Run, tmp_path: pathlib.Path, arguments: 
     assert result.stderr.startswith(said)
 
 
-def test_the_help_of_run_fits_a_screen(run: Run) -> None:
-    lines = run("run", "--help", COLUMNS="80").stdout.splitlines()
+@pytest.mark.parametrize("command", ["", "status", "check", "run", "trace", "trace report", "validate", "report"])
+def test_the_help_of_a_command_fits_a_screen(run: Run, command: str) -> None:
+    if command in ("validate", "report"):
+        pytest.importorskip("scipy", reason="it comes with the extra 'bench'")
+    lines = run(*command.split(), "--help", COLUMNS="80").stdout.splitlines()
+    assert lines[0].startswith(f"usage: fastio {command}".rstrip())
     assert len(lines) <= 40 and max(map(len, lines)) <= 80
-    text = " ".join(lines)
+
+
+def test_the_help_of_run_has_the_settings(run: Run) -> None:
+    text = run("run", "--help", COLUMNS="80").stdout
     for setting in SETTINGS:
         assert setting.name == "enabled" or f"--{setting.name.replace('_', '-')}" in text

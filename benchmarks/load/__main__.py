@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error}, which the load generator needs: pip install -e '.[bench,load]'", file=sys.stderr)
         return 2
     except (Wrong, Failed, OSError) as error:
-        print(error, file=sys.stderr)
+        file = isinstance(error, OSError) and error.filename
+        print(f"{file}: {error.strerror}" if file else error, file=sys.stderr)
         if _ended.is_set():
             return 143
         return 1 if isinstance(error, Failed) else 2

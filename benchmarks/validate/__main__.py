@@ -65,8 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--isolation", default=sandbox.AUTO, choices=sandbox.ALLOWED,
-                        help="sandbox of the compared code; auto: bubblewrap where it works, else none, as the "
-                        "verdict then reports (%(default)s)")  # fmt: skip
+                        help="of the compared code; auto: bubblewrap where it works (%(default)s)")  # fmt: skip
     parser.add_argument("--cache", type=_place, default=ROOT / "build" / "validate", metavar="DIR",
                         help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
