@@ -77,7 +77,7 @@ def _main(given: list[str]) -> int:
     for name, what in IN_CHECKOUTS.items():
         commands.add_parser(name, help=f"{what}, in a checkout of fastio", add_help=False)
     try:
-        # All of their arguments are their own.
+        # These commands parse their own arguments.
         if given[:1] == ["trace"]:
             from fastio.trace.analysis import command
 

@@ -370,7 +370,7 @@ def options() -> Options:
 
 
 def put_options(options: Options) -> None:
-    """Have ``options`` count from the next ``resolve`` on."""
+    """Use ``options`` for all later ``resolve()`` calls."""
     global _options
     _options = options
 

@@ -17,7 +17,7 @@ def log(level: int, message: str, *arguments: object, exc_info: Any = None) -> N
 
     # Before our logger exists, the root logger decides, as it would for ours.
     known = logging.Logger.manager.loggerDict.get(_NAME)
-    # logging's lock is not taken for what no handler gets. Under eventlet.monkey_patch() it is a green one, for which
-    # a thread waits for ever that finds it taken by another thread; so does a fork, since logging takes it then.
+    # logging's lock is not taken for records without a handler. Under eventlet.monkey_patch() it is a green one, for
+    # which a thread waits for ever that finds it taken by another thread; so does a fork, since logging takes it then.
     if level >= (known if isinstance(known, logging.Logger) else logging.root).getEffectiveLevel():
         logging.getLogger(_NAME).log(level, message, *arguments, exc_info=exc_info)

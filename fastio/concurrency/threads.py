@@ -116,7 +116,7 @@ class Worker:
         return len(self._unfinished)
 
     def submit(self, *steps: Iterable[Any], noting: Iterable[Any] = ()) -> None:
-        """Have the thread take ``steps`` one after the other, once it has done what it was given before.
+        """Queue ``steps`` on this worker.
 
         :param noting: steps that are taken here, at once with handing the others over: both is done, or nothing
         """

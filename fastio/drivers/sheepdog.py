@@ -112,7 +112,7 @@ def _options(conf: Any, group: str | None) -> Any:
 
 
 def _allow_as_default() -> None:
-    """Let ``default_store = sheepdog`` be: the option of single stores has only the names of glance_store's drivers."""
+    """Accept ``default_store = sheepdog``: the option of single stores has only the names of glance_store's drivers."""
     for option in getattr(glance_store.backend, "_STORE_OPTS", ()):
         choices = getattr(option.type, "choices", None)
         if option.dest == "default_store" and isinstance(choices, dict):

@@ -110,7 +110,7 @@ class BackgroundHash:
         #: pieces that no thread has been given yet
         self._pending: deque[bytes] = deque()
         self._pending_bytes = 0
-        #: bytes of each job that the worker has yet to finish, which takes them away
+        #: sizes of the jobs that the worker has yet to finish, and then removes
         self._unfinished: deque[int] = deque()
         self._worker: Worker | None = None
 

@@ -68,7 +68,7 @@ def when_none_is_halfway(call: Callable[[], object]) -> None:
 
 
 class _Finder:
-    """Finds the modules that are waited for, as the finders after it do."""
+    """Import hook for modules with pending patches."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-#: Wrappers around wrappers that are followed; more is taken for a loop.
+#: Wrappers around wrappers that are followed; more counts as a loop.
 _DEPTH = 8
 
 

@@ -238,7 +238,7 @@ class Patch(NamedTuple):
     targets: Sequence[Target]
     #: distributions besides its folder's, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
-    #: releases that have not got what it puts right or makes fast: requirements of PEP 508, such as ``glance < 32``
+    #: releases without the code that it fixes or speeds up: requirements of PEP 508, such as ``glance < 32``
     not_needed_in: Sequence[str] = ()
     #: effects on programs besides time, memory and threads, sizes of chunks and pipes, and when others run;
     #: one sentence. The profile ``safe`` leaves out a patch that has one

@@ -41,7 +41,7 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 
 def _paced(data: Any, size: Any) -> Any:
-    """``data`` that yields, unless all of it is within the first share: then it would not yield anyway."""
+    """Wrap ``data`` so that it yields; return it unchanged if all of it is within the first share."""
     if _stores.is_at_most(size, min(SHARE, config.effective().yield_bytes)):
         return data
     return paced.wrap(data, _counts)

@@ -5,7 +5,7 @@ this patch, the blocks are 1 MiB: uploads of requests, openstacksdk, openstackcl
 calls. The bytes sent are the same.
 
 This applies to regular files, to ``io.BytesIO``, and to the objects with which swiftclient and openstacksdk read a
-file. Other objects may have no more than a little now and then, which upstream sends at once.
+file. Other objects may give only a little at times, which upstream sends at once.
 
 Upstream's size remains if the program has set one (``blocksize``), and if the socket has a time-out: it is for each
 block. Chunked bodies and those below 64 KiB stay unchanged, as does a connection whose ``send()`` is not
