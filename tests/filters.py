@@ -30,7 +30,7 @@ class Call:
 
     :param numbers: on x86_64 and on aarch64
     :param arguments: index and value of those that say what is wanted, where the call has many uses
-    :param errors: what it is forbidden with
+    :param errors: the errors of forbidden calls
     """
 
     numbers: tuple[int, int]

@@ -29,7 +29,7 @@ def as_upstream(go: Callable[[], Any], *names: str, counts: dict[str, int] | Non
     """Return ``go()``, which must be the same patched and unpatched.
 
     :param names: of the patches; all of the default without any
-    :param counts: what these counters must have counted patched
+    :param counts: the expected counts when patched
     """
     upstream = go()
     with fastio.patched(list(names) or None, **settings):

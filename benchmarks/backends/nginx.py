@@ -44,7 +44,7 @@ proxy_max_temp_file_size 0;
 def start(backend: Backend, server: str, workers: int = 1) -> None:
     """Start one in the backend's directory.
 
-    :param server: what its ``server`` block has
+    :param server: content of its ``server`` block
     """
     directory = backend.directory
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -67,7 +67,7 @@ def start_proxy(backend: Backend, upstream: int, path: str, address: str = HOST,
     """Start one in front of a server of this host, and wait until it answers.
 
     :param upstream: the server's port
-    :param path: what the server answers
+    :param path: whose answer shows that it is ready
     :param address: where it listens
     :param tls: HTTPS, and bodies are handed on as they come; else HTTP, and the whole body of a request is taken first,
         into a file

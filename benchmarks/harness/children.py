@@ -29,7 +29,7 @@ class Child:
     """``python -m MODULE ARGUMENT…``, as a context manager. If its parent is killed, its input ends as well.
 
     :param name: of it, in errors
-    :param prefix: what runs the command
+    :param prefix: runs the command
     """
 
     def __init__(

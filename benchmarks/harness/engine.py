@@ -86,12 +86,12 @@ class Case:
     :param backend_parameters: of the backend
     :param on_disk: whether the backends keep their files on a disk, not in memory
     :param beside: further backends that run meanwhile: a key for the runs, its name and its parameters; one that is
-    unavailable is left out, and the variants that use it report that (``skip``); if one does not start, the runs get
-    the reason, as ``failed``
+        unavailable is left out, and the variants that use it report that (``skip``); if one does not start, the runs
+        get the reason, as ``failed``
     :param needs: packages that the workload imports beside those that every workload does
     :param prepare: variant that is run once before all others, and not measured; they get its result
     :param finish: variant that is run once after all others, and not measured
-    :param summary: what the result is to keep of all runs of the case together, once they are done
+    :param summary: returns the result's summary of all runs of the case, once they are done
     :param long: more of what another case does too: left out of a smoke run
     """
 
@@ -207,7 +207,7 @@ def run(
     """Run the cases and add them to ``result``.
 
     :param path: where the result is written after every run, so that an interrupted one leaves what it has measured
-    :param progress: what is said of every run goes there; to the standard error by default
+    :param progress: file for a line on every run; the standard error by default
     """  # fmt: skip
     options = options or Options()
     for case in cases:

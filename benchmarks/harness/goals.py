@@ -81,7 +81,7 @@ class Asked:
     :param key: of another figure of the runs than the case's
     :param stock_key: key in the row that fastio's is compared with, if it differs
     :param less: a row whose figure is not to count in fastio's
-    :param of: what of the two figures is judged: their ratio by default
+    :param of: the judged function of the two figures: their ratio by default
     """
 
     what: str

@@ -33,7 +33,7 @@ PARAMETERS = ("size", "workers", "reads")
 def summary(result: Result, judged: Sequence[Table] | None = None) -> Summary:
     """The summary of a raw result.
 
-    :param judged: what there is to say of it, if its suite does not
+    :param judged: its findings, if its suite has none
     """
     return Summary(
         suite=result.suite,

@@ -107,7 +107,7 @@ Part = Text | Notes | Code | Table | Plot | Folded | Section
 def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
     """The page.
 
-    :param lead: what comes before the first section, and is not in the table of contents
+    :param lead: parts before the first section, which are not in the table of contents
     """
     made = _Html()
     body = "".join(made.part(each, _FIRST_LEVEL) for each in [*lead, *sections])

@@ -60,7 +60,7 @@ _TENS = [10, 100, 1000]
 class Drawing:
     """A plot of one suite only. Its ``plots.py`` has a dictionary of them, ``PLOTS``, by the end of the file's name.
 
-    :param caption: what it shows
+    :param caption: its content
     :param figure: draws it; None if the result does not have what is drawn
     """
 

@@ -152,7 +152,7 @@ def doubts(figures: Sequence[float], usual_rounds: int | None = None, seconds: S
     """Why the median of these figures should not be trusted blindly, in words.
 
     :param usual_rounds: how many the other rows have; fewer here by design are said to be so
-    :param seconds: what each run took, to see whether that is enough
+    :param seconds: duration of each run, to see whether that is enough
     """
     found = []
     if len(figures) < FEW_ROUNDS:

@@ -95,7 +95,7 @@ class Plan:
     :param think: seconds that a user waits after each operation
     :param rate: operations a second that are due at random moments, as from independent clients, of all workers
         together (an open loop); 0: a user begins an operation when its last one has ended (a closed loop)
-    :param labels: what a report shows of the run beside the plan: what the server was, for example
+    :param labels: shown in a report beside the plan: the server, for example
     """
 
     protocol: str

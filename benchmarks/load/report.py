@@ -269,7 +269,7 @@ def bottlenecks(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Table:
 def processes(title: str, used: Mapping[str, Any]) -> Table:
     """Describe the use of every process and every core.
 
-    :param used: what :class:`~benchmarks.load.usage.Usage` is as plain data
+    :param used: a :class:`~benchmarks.load.usage.Usage` as plain data
     """
     made = Table(f"{title}: processes", ["", "CPU", "busiest thread", "memory MiB", "sent MiB/s",
                  "received MiB/s", "read MiB/s", "written MiB/s"], [])  # fmt: skip

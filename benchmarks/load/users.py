@@ -23,7 +23,7 @@ UNREACHABLE = 0.1
 class Work:
     """State that the users of this process share: the operations that are left, and where each is recorded.
 
-    :param plan: what all workers do together
+    :param plan: of all workers together
     :param worker: number of this one among ``workers``
     :param record: is called with each operation when it has ended
     """

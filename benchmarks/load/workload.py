@@ -20,7 +20,7 @@ class Work:
     """One part of a stage.
 
     :param kind: one of :data:`KINDS`
-    :param plan: what its users do; for ``init`` and ``dispose`` only the service counts, ``delay`` has none
+    :param plan: of its users; for ``init`` and ``dispose`` only the service counts, ``delay`` has none
     :param containers: that are made before the operations (``init``, ``prepare``), or removed after them
     :param warmup: seconds of the operations that do not count (COSBench's rampup)
     :param counted: seconds after these that count; 0: all up to the end
@@ -56,7 +56,7 @@ class Stage:
 class Workload:
     """Stages, in order.
 
-    :param notices: what its file says that has no effect here
+    :param notices: parts of its file without effect here
     """
 
     name: str

@@ -97,7 +97,7 @@ def _case(
     """A test case.
 
     :param kind: ``failure``, ``error`` or ``skipped``; empty if it passes
-    :param type: what kind of failure or error it is
+    :param type: kind of the failure or error
     :param out: for people
     """
     case = ElementTree.Element("testcase", classname=_clean(classname), name=_clean(name), time=f"{seconds:.3f}")

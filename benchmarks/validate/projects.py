@@ -224,7 +224,7 @@ SWIFTCLIENT = Project(
 def _by_suite_alone(suite: str, *needed: str, **others: Any) -> Project:
     """A project that no benchmark is about: only its suite is run.
 
-    :param needed: what its tests import besides
+    :param needed: further imports of its tests
     """
     name = suite.partition("-")[0]
     return Project(

@@ -26,7 +26,7 @@ class Feed:
     library (PIPE_BUF bytes never block once poll says that the pipe is writable).
 
     :param fd: writable descriptor, blocking or not
-    :param data: what to write, as bytes-like of single bytes
+    :param data: to write, bytes-like of single bytes
     :param offset: bytes of ``data`` that are written already
     :param pipe_size: as a :class:`fastio.io.drain.Drain` has it
     """

@@ -25,7 +25,7 @@ def is_local(connection: Any) -> bool:
 def is_of_connection(error: OSError, file: int, position: int) -> bool:
     """Whether what sending has failed with is the connection's: a file system may fail with the same number.
 
-    :param position: what was to be sent begins here
+    :param position: where the bytes to be sent begin
     """
     if error.errno not in _OF_CONNECTION:
         return False

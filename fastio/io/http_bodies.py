@@ -100,7 +100,7 @@ class Body:
     counts from one piece to the next.
 
     :param raw: urllib3's response
-    :param read: what reads from it; ``raw.read`` by default
+    :param read: reads from it; ``raw.read`` by default
     :param counts: of the patch that it is for; a body that is left to upstream's code counts as one call
     """
 

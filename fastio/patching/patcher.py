@@ -149,9 +149,9 @@ def _take_back(
 ) -> None:
     """Restore the state before a call.
 
-    :param added: what it has applied
-    :param disabled: what it has switched off
-    :param wanted: what was asked for before it
+    :param added: patches that it has applied
+    :param disabled: patches that it has switched off
+    :param wanted: patches that were asked for before it
     """
     _switch_off(added)
     config.put_in_force(settings)

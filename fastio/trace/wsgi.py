@@ -18,8 +18,8 @@ _REQUEST_ID = "x-openstack-request-id"
 def traced(application: Callable[..., Any], component: str, name: str | None = None) -> Callable[..., Any]:
     """``application``, whose requests are recorded while tracing is on.
 
-    :param component: what the process is called in its files, such as ``glance-api``
-    :param name: what the spans' names begin with, such as ``glance``; by default the component
+    :param component: name of the process in its files, such as ``glance-api``
+    :param name: beginning of the spans' names, such as ``glance``; by default the component
     """
     name = component if name is None else name
     names = f"{name}.request", f"{name}.body"

@@ -27,7 +27,7 @@ class Recorder(Server):
 
     :param size: bytes of each request's body, whatever its headers say; ``None`` of one that ends as chunks do
     :param answers: to the requests, in this order; the last one is said again
-    :param early: what it says when it has a request's headers, before it reads the body
+    :param early: its answer to a request's headers, before it reads the body
     :param tunnel: whether it is a proxy as well, which makes a tunnel to itself for each connection
     """
 

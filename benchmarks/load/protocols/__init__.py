@@ -23,7 +23,7 @@ class Refused(Failed):
 class Client:
     """One user's way to a service.
 
-    :param shared: what :meth:`shared` has returned in this process
+    :param shared: the result of :meth:`shared` in this process
     """
 
     #: keys that the plan's ``server`` must have

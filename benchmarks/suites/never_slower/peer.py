@@ -21,7 +21,7 @@ class Peer(Child):
     """Such a process.
 
     :param told: as described in the module
-    :param prefix: what runs the command
+    :param prefix: runs the command
     """
 
     def __init__(self, told: Mapping[str, Any], prefix: Callable[[list[str]], list[str]] = list) -> None:
