@@ -19,8 +19,9 @@ from fastio import advice, config, launcher, servers, tables, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patches.glance import _uwsgi
+from fastio.patches.glance_store import _stores
 from fastio.patching import modules, registry
-from fastio.report import Outcome
+from fastio.report import IN_EFFECT, Outcome, Report
 
 #: Seconds that the interpreter may take to import everything.
 LIMIT = 120
@@ -52,9 +53,6 @@ except ImportError:
     sys.exit(f"fastio {fastio.__version__} in {fastio.__file__} is too old for this: upgrade it there")
 print("\\n" + json.dumps({"installed": installed, **check.probe(**arguments)}))
 """
-
-#: glance_store's names of its drivers, where ``store_chunk_sizes`` calls them otherwise.
-_DRIVERS = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
 
 
 class CheckError(FastioError):
@@ -191,6 +189,7 @@ def probe(
     config.only_reporting = True
     try:
         conf, stores, given = configuration(files, directories, service)
+        _stores.asked_about = conf
         # All settings are checked, and no trace is written.
         settings = config.resolve({}, options=fastio._options(conf))
         fastio.patch(conf=conf, trace=None)
@@ -230,16 +229,15 @@ def configuration(
         conf(arguments, project=service.partition("-")[0] or None, prog=service or None)
     except cfg.Error as error:
         raise CheckError(f"the configuration cannot be read: {error}") from None
-    if not conf.config_file and not conf.config_dir:
-        return conf, [], {}
-    named = list((conf.enabled_backends or {}).values()) or [*conf.glance_store.stores, conf.glance_store.default_store]
-    given = {}
+    given: dict[str, str] = {}
+    if not (stores := sorted(_stores.configured(conf))):
+        return conf, [], given
     for group in conf.enabled_backends or ["glance_store"]:
         for name in ("filesystem_store_chunk_size", "rbd_store_chunk_size"):
             conf.register_opts([cfg.StrOpt(name)], group)
             if conf[group][name]:
                 given[f"[{group}] {name}"] = conf[group][name]
-    return conf, sorted({_DRIVERS.get(name, name) for name in named if name}), given
+    return conf, stores, given
 
 
 def as_text(found: Mapping[str, Any], width: int | None = None, everything: bool = False) -> str:
@@ -247,20 +245,18 @@ def as_text(found: Mapping[str, Any], width: int | None = None, everything: bool
 
     :param width: in columns; None: as wide as it needs
     """
-    report, changes = found["report"], found["changes"]
-    applied = list(dict.fromkeys(each["name"] for each in report["patches"] if each["outcome"] == Outcome.APPLIED))
-    others = [each for each in config.STORES if found["stores"] and each not in found["stores"]]
-    in_effect = [name for name in applied if not any(store in name for store in others)]
+    report, changes = Report.from_dict(found["report"]), found["changes"]
+    in_effect = [patch.name for patch in report.patches() if patch.word == IN_EFFECT]
     shown = in_effect if everything else _by_library(in_effect)
-    more = len(applied) - len(in_effect)
-    unused = f" {more} more for stores that are not configured." if more else ""
     parts = [
         _about(found, everything),
-        [f"{len(in_effect)} patches would be in effect: {', '.join(shown) or 'none'}.{unused}"],
+        [f"{len(in_effect)} patches would be in effect: {', '.join(shown) or 'none'}."],
+        _without_effect(report, everything),
         [f"{len(found['left_alone'])} patches would be left alone.", *_left_alone(found, everything)],
     ]
     if everything:
-        given = {name: each for name, each in report["settings"].items() if each["source"] != "default"}
+        settings = found["report"]["settings"]
+        given = {name: each for name, each in settings.items() if each["source"] != "default"}
         parts.append([f"{name} = {each['value']} (from {each['source']})" for name, each in given.items()])
         marked = [f"  {name}: {changes[name]}" for name in in_effect if name in changes]
         parts.append(["These change more than speed (FASTIO_PROFILE=safe leaves them out):", *marked] if marked else [])
@@ -295,6 +291,17 @@ def _by_library(names: Sequence[str]) -> list[str]:
         found.setdefault(registry.listed()[name].library, []).append(name)
     own = [each for library in ("glance", "glance_store") for each in found.pop(library, [])]
     return [*own, *(f"{len(of)} of {library}" for library, of in found.items())]
+
+
+def _without_effect(report: Report, everything: bool) -> list[str]:
+    """A line for each reason for which patches would be waiting, or would not be used."""
+    found: dict[str, list[str]] = {}
+    for patch in report.patches():
+        if patch.why:
+            found.setdefault(f"{patch.word}, {patch.why}", []).append(patch.name)
+    return [
+        f"{len(names)} patches {why}{': ' + ', '.join(names) if everything else ''}." for why, names in found.items()
+    ]
 
 
 def _left_alone(found: Mapping[str, Any], everything: bool) -> list[str]:

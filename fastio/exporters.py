@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio import counters, log
+from fastio.patching import patcher
 from fastio.patching.state import STATE
 from fastio.version import VERSION
 
@@ -45,11 +46,16 @@ class Metrics(NamedTuple):
         }
         return {"pid": self.pid, "since": self.since, "patches": patches, "io": dict(self.io)}
 
-    def to_prometheus(self) -> str:
-        """Return the text that Prometheus reads, each series with the pid of this process."""
+    def to_prometheus(self, patches: Mapping[str, int] | None = None) -> str:
+        """Return the text that Prometheus reads, each series with the pid of this process.
+
+        :param patches: how many there are in each state, by default as :func:`fastio.status` has it
+        """
         values: dict[str, list[tuple[Mapping[str, str], float]]] = {family: [] for family in FAMILIES}
         for each in self.series():
             values[f"fastio_{each.counter}_total"].append((each.labels, each.value))
+        counts = patcher.status().numbers() if patches is None else patches
+        values["fastio_patches"] = [({"state": state}, count) for state, count in counts.items()]
         values["fastio_start_time_seconds"].append(({}, round(self.since, 3)))
         values["fastio_info"].append(({"version": VERSION}, 1))
         lines, pid = [], {"pid": str(self.pid)}
@@ -100,6 +106,7 @@ COUNTERS = {
 #: The metrics for Prometheus: the type of each, and its description.
 FAMILIES = {
     **{f"fastio_{name}_total": ("counter", meaning) for name, meaning in COUNTERS.items()},
+    "fastio_patches": ("gauge", "Patches by what became of them."),
     "fastio_start_time_seconds": ("gauge", "When the counts of the process began, in seconds since the epoch."),
     "fastio_info": ("gauge", "The release of fastio."),
 }

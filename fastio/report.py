@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio.config import SETTINGS, Settings
@@ -39,6 +40,8 @@ MEANING = {
     "release does not need it; the report says which",
 }
 
+#: States of a patch as a whole, besides the outcomes.
+IN_EFFECT, NOT_USED = "in effect", "not used here"
 _LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
 
 
@@ -80,6 +83,8 @@ class Report(NamedTuple):
     late_holders: Sequence[str] = ()
     #: further remarks, for example on the trace
     notes: Sequence[str] = ()
+    #: why a patch that is applied gets no calls here, by its name: the service has no such store, or another server
+    unused: Mapping[str, str] = MappingProxyType({})
 
     def problems(self) -> list[Entry]:
         """Return the entries that ``strict=True`` does not accept."""
@@ -110,6 +115,7 @@ class Report(NamedTuple):
             "patches": [{**entry._asdict(), "outcome": entry.outcome.value} for entry in self.entries],
             "late_holders": list(self.late_holders),
             "notes": list(self.notes),
+            "unused": dict(self.unused),
         }
 
     @classmethod
@@ -119,7 +125,8 @@ class Report(NamedTuple):
         sources = {name: each["source"] for name, each in data["settings"].items()}
         entries = [Entry(**{**each, "outcome": Outcome(each["outcome"])}) for each in data["patches"]]
         versions, holders = dict(data["versions"]), data["late_holders"]
-        return cls(entries, Settings(**settings, sources=sources), lambda: versions, holders, data["notes"])
+        given = Settings(**settings, sources=sources)
+        return cls(entries, given, lambda: versions, holders, data["notes"], data["unused"])
 
     def to_json(self) -> str:
         import json
@@ -137,17 +144,20 @@ class Report(NamedTuple):
         """The report on the one patch of this name."""
         return self._replace(entries=[entry for entry in self.entries if entry.name == patch])
 
+    def numbers(self) -> "Counter[str]":
+        """Return how many patches there are, by what became of them; status, check, log and metrics have the same."""
+        return Counter(patch.word for patch in self.patches())
+
     def counts(self) -> str:
-        """How many patches there are, by what became of them: ``30 in effect, 5 absent``."""
-        counted = Counter(patch.word for patch in self.patches())
-        return ", ".join(f"{count} {word}" for word, count in counted.most_common()) or "no patches"
+        """Return these numbers as text: ``30 in effect, 5 absent``."""
+        return ", ".join(f"{count} {word}" for word, count in self.numbers().most_common()) or "no patches"
 
     def patches(self) -> "list[Patch]":
         """The patches, each with all its entries."""
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
             found.setdefault(entry.name, []).append(entry)
-        return [Patch(name, entries) for name, entries in found.items()]
+        return [Patch(name, entries, self.unused.get(name, "")) for name, entries in found.items()]
 
     def text(self, everything: bool = False, width: int | None = None) -> str:
         """Return the text of ``fastio status``: a summary, what needs attention, and a line for each patch.
@@ -163,16 +173,26 @@ class Patch(NamedTuple):
 
     name: str
     entries: Sequence[Entry]
+    unused: str
 
     @property
     def word(self) -> str:
-        """``left alone`` if it is at one target, ``in effect`` if it is at one, otherwise waiting, off or absent."""
+        """``left alone`` if it is at one target, ``in effect`` if it is at one, otherwise waiting, off or absent.
+
+        ``not used here`` where it would be in effect, but no call comes to it.
+        """
         if any(entry.left_alone for entry in self.entries):
             return "left alone"
         if any(entry.in_effect for entry in self.entries):
-            return "in effect"
+            return NOT_USED if self.unused else IN_EFFECT
         found = {entry.outcome for entry in self.entries}
         return next(each.value for each in (Outcome.WAITING, Outcome.OFF, Outcome.ABSENT, *found) if each in found)
+
+    @property
+    def why(self) -> str:
+        """Why it is not used here, or what it is waiting for; else empty."""
+        waiting = [entry.found for entry in self.entries if entry.outcome is Outcome.WAITING]
+        return self.unused if self.word == NOT_USED else waiting[0] if self.word == Outcome.WAITING else ""
 
 
 def _plain(value: Any) -> Any:
@@ -229,7 +249,10 @@ def _attention(report: Report) -> list[tuple[str, Sequence[str]]]:
 def _targets(report: Report) -> "Table":
     from fastio.tables import Table
 
-    rows = [[each.name, each.target, each.outcome.value, each.found] for each in report.entries]
+    unused = {patch.name: f"; {NOT_USED}: {patch.why}" for patch in report.patches() if patch.word == NOT_USED}
+    rows = [
+        [each.name, each.target, each.outcome.value, each.found + unused.get(each.name, "")] for each in report.entries
+    ]
     return Table("", ["patch", "target", "outcome", "found"], rows)
 
 
@@ -242,8 +265,8 @@ def _patches(report: Report) -> "Table":
 
 
 def _outcomes(patch: Patch) -> str:
-    counted = Counter(entry.outcome.value for entry in patch.entries)
-    return ", ".join(outcome if count == 1 else f"{outcome} ({count})" for outcome, count in counted.items())
+    counted = Counter(entry.outcome.value for entry in patch.entries).items()
+    return patch.why or ", ".join(outcome if count == 1 else f"{outcome} ({count})" for outcome, count in counted)
 
 
 def _settings(report: Report, everything: bool) -> "Table":

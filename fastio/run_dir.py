@@ -18,7 +18,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fastio import counters, exporters, log
@@ -60,8 +60,8 @@ class Files:
         self._turn = TryLock()
         #: when the files may be written again, and when a count is looked at again
         self._due = self._next = 0.0
-        #: the status as JSON, and how many modules there were then
-        self._report = ("", 0)
+        #: the status as JSON, the numbers of patches in it, and how many modules there were then
+        self._report: tuple[str, Mapping[str, int], int] = ("", {}, 0)
         #: where in the directory the next look begins
         self._offset = 0
         self._written = False
@@ -84,7 +84,7 @@ class Files:
 
     def changed(self) -> None:
         """Have the files written because the patches have changed, and again with the first count."""
-        self._report, self._due, self._next = ("", 0), 0.0, 0.0
+        self._report, self._due, self._next = ("", {}, 0), 0.0, 0.0
         if current.hub_of_thread() is not None:
             self.counted()
         else:
@@ -104,12 +104,13 @@ class Files:
         try:
             now = time.monotonic()
             self._due = now + INTERVAL
-            report, found = self._status(last), exporters.read()
+            (report, patches), found = self._status(last), exporters.read()
             # Under a hub, what is counted from now on is written ten seconds later, whether or not more comes.
             self._next = 0.0 if current.hub_of_thread() is not None else self._due
-            metrics = json.dumps(found.to_dict())
-            data = f'{{"written": {time.time():.3f}, "report": {report}, "metrics": {metrics}}}\n'
-            self._write(_here if last else offload.run, data, found.to_prometheus(), ".last" if last else ".new")
+            counts = json.dumps(found.to_dict())
+            data = f'{{"written": {time.time():.3f}, "report": {report}, "metrics": {counts}}}\n'
+            metrics = found.to_prometheus(patches)
+            self._write(_here if last else offload.run, data, metrics, ".last" if last else ".new")
             self._written, self._failed = True, ""
         except Exception as error:
             # The service goes on. Repeated failures are logged once.
@@ -120,12 +121,13 @@ class Files:
         finally:
             self._turn.release()
 
-    def _status(self, last: bool) -> str:
-        """The status as JSON. It takes some 20 ms of a hub's time, so it is made again only after imports."""
-        text, modules = self._report
+    def _status(self, last: bool) -> tuple[str, Mapping[str, int]]:
+        """The status as JSON, and its numbers. It takes some 20 ms of a hub's time, and is made again after imports."""
+        text, _, modules = self._report
         if not text or modules != len(sys.modules) and not last and not patcher.busy():
-            self._report = json.dumps(patcher.status().to_dict()), len(sys.modules)
-        return self._report[0]
+            status = patcher.status()
+            self._report = json.dumps(status.to_dict()), status.numbers(), len(sys.modules)
+        return self._report[:2]
 
     def _write(self, run: Run, status: str, metrics: str, ending: str) -> None:
         with self._opened(run) as directory:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from fastio import advice, servers
 from fastio import check as command
 from fastio.patching import registry
+from fastio.report import Report
 
 ROOT = Path(__file__).parents[1]
 CONFIGURED = """\
@@ -84,12 +86,43 @@ def test_a_service_with_its_configuration(service: Path, conf: Path, tmp_path: P
     assert [entry["outcome"] for entry in found["report"]["patches"] if entry["name"] == "communicate"] == ["applied"]
     assert found["changes"] == {patch.name: patch.changes for patch in registry.patches() if patch.changes}
     assert " patches would be in effect: " in command.as_text(found)
+    outcomes = {"store_rbd": "applied", "store_swift": "applied", "wait": "waiting for import"}
     for entry in found["report"]["patches"]:
-        has_been = entry["name"] in ("store_rbd", "store_swift", "fix_cinder_file_volumes")
-        entry["outcome"] = "applied" if has_been else "off"
-    text = command.as_text(found)
-    assert "\n1 patches would be in effect: store_rbd. 2 more for stores that are not configured.\n" in text
+        entry |= {"outcome": outcomes.get(entry["name"], "off"), "found": "m is not imported yet"}
+    found["report"]["unused"] = {"store_swift": "no such store is configured"}
+    assert "\n1 patches not used here, no such store is configured.\n" in command.as_text(found)
+    text = command.as_text(found, everything=True)
+    assert "\n1 patches would be in effect: store_rbd.\n" in text
+    assert "\n1 patches not used here, no such store is configured: store_swift.\n" in text
+    assert "\n1 patches waiting for import, m is not imported yet: wait.\n" in text
     assert not (tmp_path / "started").exists()
+
+
+#: A service that has read its configuration. It logs and prints what is in effect.
+SERVICE = """
+import json, logging, sys, warnings
+warnings.simplefilter("ignore")
+import fastio.auto
+from fastio.patching import modules, registry
+from oslo_config import cfg
+cfg.CONF.register_opts([cfg.DictOpt("enabled_backends")])
+cfg.CONF(["--config-file", sys.argv[1]], project="glance")
+modules.import_all(target for patch in registry.patches() for target in patch.targets)
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+fastio.patch()
+print(json.dumps([fastio.status().numbers(), fastio.metrics().to_prometheus()]))
+"""
+
+
+@needs_oslo_config
+def test_check_status_log_and_metrics_have_the_same_numbers(conf: Path, run_python: Callable[..., Any]) -> None:
+    done = run_python(SERVICE, str(conf))
+    numbers, metrics = json.loads(done.stdout)
+    expected = Report.from_dict(answered("--config-file", conf)["report"]).numbers()
+    assert numbers == expected and (expected["not used here"] >= 9 or not importlib.util.find_spec("glance_store"))
+    assert f"fastio: {', '.join(f'{n} {word}' for word, n in expected.most_common())}\n" in done.stderr
+    found = dict(re.findall(r'^fastio_patches\{state="([^"]+)",pid="\d+"\} (\d+)$', metrics, re.MULTILINE))
+    assert {word: int(number) for word, number in found.items()} == expected
 
 
 @needs_oslo_config

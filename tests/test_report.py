@@ -27,6 +27,9 @@ SEEN_THROUGH = Entry("green_wait", "m:Popen.wait", Outcome.APPLIED, "in effect, 
 HIDDEN = Entry("green_wait", "m:Popen.wait", Outcome.CHANGED, "tool.f stands there", "call fastio.patch() after it")
 
 
+UNUSED = {"communicate": "no such store is configured", "wait": "the server is not uWSGI"}
+
+
 def test_the_outcomes_are_a_closed_set_of_words() -> None:
     assert {outcome.value for outcome in Outcome} == {
         "applied", "waiting for import", "absent", "unsupported version", "changed upstream code", "failed", "off",
@@ -60,11 +63,13 @@ def test_summary() -> None:
     assert report(APPLIED, absent).summary() == "fastio: 1 in effect"
     assert report(APPLIED, waiting).summary() == "fastio: 1 in effect"
     assert report(absent, waiting).summary() == "fastio: 1 waiting for import"
+    assert report(APPLIED, CHANGED)._replace(unused=UNUSED).summary() == "fastio: 1 not used here, 1 left alone"
+    assert report(absent)._replace(unused=UNUSED).summary() == "fastio: 1 absent"
     assert report().summary() == "fastio: nothing asked for"
 
 
 def test_json_round_trip() -> None:
-    one = report(APPLIED, CHANGED, SEEN_THROUGH, late_holders=("m.Popen is the native Popen",))
+    one = report(APPLIED, CHANGED, SEEN_THROUGH, late_holders=("m.Popen is the native Popen",))._replace(unused=UNUSED)
     data = json.loads(one.to_json())
     assert data == one.to_dict()
     assert data["versions"] == {"fastio": "1.2.3", "CPython": "3.11.7"}
@@ -78,6 +83,8 @@ def test_json_round_trip() -> None:
     }  # fmt: skip
     again = [Entry(**{**entry, "outcome": Outcome(entry["outcome"])}) for entry in data["patches"]]
     assert again == list(one.entries)
+    assert Report.from_dict(data).to_dict() == data
+    assert Report.from_dict(data).patches() == one.patches()
 
 
 def test_the_live_report_is_plain_json() -> None:
@@ -90,18 +97,23 @@ def test_the_live_report_is_plain_json() -> None:
 
 def test_the_summary_has_a_line_for_each_patch() -> None:
     absent = Entry("green_pipe", "m:a", Outcome.ABSENT, "eventlet is not installed")
-    some = report(APPLIED, APPLIED, CHANGED, SEEN_THROUGH, absent)
+    waiting = Entry("oslo_spawn", "m:b", Outcome.WAITING, "m is not imported yet")
+    some = report(APPLIED, APPLIED, CHANGED, SEEN_THROUGH, absent, waiting)._replace(unused=UNUSED)
     lines = str(some).splitlines()
-    assert lines[:2] == ["fastio 1.2.3, CPython 3.11.7", "patches: 2 in effect, 1 left alone, 1 absent"]
+    assert lines[:2] == [
+        "fastio 1.2.3, CPython 3.11.7",
+        "patches: 1 not used here, 1 left alone, 1 in effect, 1 absent, 1 waiting for import",
+    ]
     assert (
         lines[lines.index("Problems:") + 1]
         == "  wait (subprocess:Popen._wait): changed upstream code: _wait has unknown code"
     )
     head = next(index for index, line in enumerate(lines) if line.startswith("patch "))
-    assert [re.split("  +", line) for line in lines[head + 2 : head + 6]] == [
-        ["communicate", "in effect", "applied (2)"],
+    assert [re.split("  +", line) for line in lines[head + 2 : head + 7]] == [
+        ["communicate", "not used here", "no such store is configured"],
         ["wait", "left alone", "changed upstream code"],
         ["green_wait", "in effect", "applied"],
+        ["oslo_spawn", "waiting for import", "m is not imported yet"],
         [""],
     ]
     assert [line.split() for line in lines if line.startswith(("chunk_size", "pipe_size", "disabled", "enabled"))] == [
@@ -133,6 +145,12 @@ def test_the_whole_table() -> None:
         cells = [line[a:b].strip() for a, b in zip(columns, [*columns[1:], None], strict=True)]
         assert cells == [entry.name, entry.target, entry.outcome.value, entry.found]
     assert {line.split()[0] for line in lines if line} >= {setting.name for setting in SETTINGS}
+
+
+def test_the_whole_table_has_what_is_not_used() -> None:
+    lines = report(APPLIED, CHANGED)._replace(unused=UNUSED).text(everything=True).splitlines()
+    found = [line for line in lines if line.endswith("code of CPython; not used here: no such store is configured")]
+    assert len(found) == 1 and sum("not used here" in line for line in lines) == 2
 
 
 def test_the_table_says_what_to_do_once() -> None:

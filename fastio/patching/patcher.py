@@ -401,10 +401,11 @@ def _look_at(names: Iterable[str]) -> list[Entry]:
 
 def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -> Report:
     """``settings`` are those that the entries are about, by default the ones in force."""
+    wanted = [patch for patch in registry.loaded() if patch.name in _STATE.wanted]
     notes = _instrumentation().notes() if _STATE.traced else []
-    notes += [note for patch in registry.loaded() if patch.name in _STATE.wanted for note in patch.notes()]
-    notes += config.unknown()
-    return Report(entries, settings or config.effective(), _versions, holders.late_holders(), notes)
+    notes += [*(note for patch in wanted for note in patch.notes()), *config.unknown()]
+    unused = {patch.name: why for patch in wanted if (why := patch.unused())}
+    return Report(entries, settings or config.effective(), _versions, holders.late_holders(), notes, unused)
 
 
 def _versions() -> dict[str, str]:

@@ -245,6 +245,8 @@ class Patch(NamedTuple):
     changes: str = ""
     #: notes for a report, while the patch is wanted
     notes: Callable[[], list[str]] = list
+    #: why no call comes to it in this process, wherever it is applied: no store or server that it is for; else empty
+    unused: Callable[[], str] = str
 
     @property
     def folder(self) -> str:

@@ -23,8 +23,11 @@ from benchmarks.backends import nginx
 from benchmarks.backends.base import ROOT, http_status
 from benchmarks.backends.glance import DEPLOYMENTS, SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
+from fastio import check
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
+from fastio.patches.glance_store import _stores
+from fastio.patching import registry
 from fastio.servers import read
 from tests import fuse
 from tests.conftest import MONKEY_PATCHED
@@ -34,8 +37,6 @@ from tests.glance.sending import Sending, given_away, open_images, start_giving,
 from tests.glance.test_glance_sendfile import all_that_comes
 
 NAME = "glance_slow_clients"
-#: The imports of a server other than eventlet's.
-SERVED_FROM = "glance.common.wsgi_app"
 MIB = 1 << 20
 #: More than the buffers of a connection take.
 DATA = random.Random(5).randbytes(20 * MIB + 321)
@@ -462,34 +463,30 @@ def test_an_application_may_not_hear_that_its_client_is_gone(uwsgi: types.Simple
     assert not _uwsgi.raises_write_errors()
 
 
-def test_a_report_names_the_server_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not any(NAME in note for note in fastio.status().notes)
-    if SERVED_FROM not in sys.modules:
-        with fastio.patched(NAME) as report:
-            assert report.notes == []
-        monkeypatch.setitem(sys.modules, SERVED_FROM, types.ModuleType(SERVED_FROM))
+def test_reports_name_the_server_that_has_no_use_for_it() -> None:
+    registry.load(NAME)
     with fastio.patched(NAME) as report:
-        (note,) = (note for note in report.notes if NAME in note)
-        assert note.endswith("the server is not uWSGI")
+        assert report.unused == {NAME: "the server is not uWSGI"}
+    assert NAME not in fastio.status().unused
 
 
 @pytest.mark.parametrize(
     ("backends", "left_alone"),
     [
-        ({"a": "file", "b": "http", "c": "swift", "d": "s3", "e": "rbd", "f": "vmware"}, ""),
-        ({"a": "file", "b": "cinder", "c": "another", "d": "cinder"}, "another, cinder"),
-        (None, ""),
+        ("a:file, b:http, c:swift, d:s3, e:rbd, f:vmware", ""),
+        ("a:file, b:cinder, c:another, d:cinder", "another, cinder"),
+        ("", ""),
     ],
 )
-def test_a_report_names_the_stores_that_are_left_alone(
-    uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch, backends: dict[str, str] | None, left_alone: str
+def test_reports_name_the_stores_that_hold_workers(
+    uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, backends: str, left_alone: str
 ) -> None:
-    conf = types.SimpleNamespace(enabled_backends=backends)
-    monkeypatch.setitem(sys.modules, "oslo_config.cfg", types.SimpleNamespace(CONF=conf))
-    if SERVED_FROM not in sys.modules:
-        monkeypatch.setitem(sys.modules, SERVED_FROM, types.ModuleType(SERVED_FROM))
-    notes = glance_slow_clients.notes()
-    assert [note.rpartition(": ")[2] for note in notes] == ([left_alone] if left_alone else [])
+    pytest.importorskip("oslo_config")
+    path = tmp_path / "glance-api.conf"
+    path.write_text(f"[DEFAULT]\nenabled_backends = {backends}\n")
+    monkeypatch.setattr(_stores, "asked_about", check.configuration([str(path)], [], "")[0])
+    expected = [f"{NAME}: downloads from {left_alone} hold a worker, like upstream"] if left_alone else []
+    assert glance_slow_clients.notes() == expected
 
 
 def relayed(data: Any) -> Any:

@@ -74,6 +74,11 @@ def module() -> Any:
     return sys.modules.get("uwsgi")
 
 
+def serves() -> bool:
+    """Whether the server is uWSGI, or is to be."""
+    return module() is not None or asked_about is not None
+
+
 def why_not() -> str:
     """Why connections cannot be given away here; empty if they can."""
     if "gunicorn.workers" in sys.modules:

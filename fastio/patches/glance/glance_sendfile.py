@@ -26,7 +26,7 @@ from fastio.counters import Cause, Reason
 from fastio.io import file_pieces, file_sending
 from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
-from fastio.patches.glance import _bodies
+from fastio.patches.glance import _bodies, _uwsgi
 from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
@@ -146,4 +146,5 @@ PATCH = Patch(
         *_bodies.targets(current.is_green),
     ),
     requires=(eventlet.REQUIRES,),
+    unused=lambda: "the server is uWSGI" if _uwsgi.serves() else "",
 )

@@ -36,6 +36,7 @@ from fastio.counters import Cause, Reason
 from fastio.io import file_pieces
 from fastio.io.transfers import ChunkTransfer, FileTransfer, Transfer, sender
 from fastio.patches.glance import _bodies, _uwsgi
+from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
@@ -351,27 +352,9 @@ def most() -> int:
 
 
 def notes() -> list[str]:
-    """Return notes for a report, while the patch is wanted."""
-    if "glance.common.wsgi_app" not in sys.modules:
-        # It has a server of eventlet's, or is no glance.
-        return []
-    why_not = _uwsgi.why_not()
-    if why_not:
-        return [f"glance_slow_clients: each download holds a worker, like upstream: {why_not}"]
-    others = _other_stores()
-    if not others:
-        return []
-    return [
-        f"glance_slow_clients: downloads from stores of these types hold a worker, like upstream: {', '.join(others)}"
-    ]
-
-
-def _other_stores() -> list[str]:
-    """The types of glance's stores whose images are no files, and whose chunks not every thread may ask for."""
-    found = sys.modules.get("oslo_config.cfg")
-    backends = getattr(getattr(found, "CONF", None), "enabled_backends", None)
-    types = set(backends.values()) if isinstance(backends, dict) else set()
-    return sorted(types - {"file", *_bodies.RELAYED})
+    """Which of the service's stores have images that are no files, and chunks that not every thread may ask for."""
+    others = ", ".join(sorted(_stores.configured() - {"filesystem", *_bodies.RELAYED}))
+    return [f"glance_slow_clients: downloads from {others} hold a worker, like upstream"] if others else []
 
 
 PATCH = Patch(
@@ -396,4 +379,5 @@ PATCH = Patch(
     # Its own server, of eventlet, has a greenlet for each client.
     not_needed_in=("glance < 33",),
     notes=notes,
+    unused=_uwsgi.why_not,
 )

@@ -81,6 +81,7 @@ PATCH = Patch(
             relies_on={"__init__": Uses("self", "_buffer")},
         ),
     ),
+    unused=lambda: "" if _uwsgi.serves() else "the server is not uWSGI",
     requires=("glance >= 32.0, < 34",),
     # They return what the chunks hold, joined once.
     not_needed_in=("glance < 32",),
