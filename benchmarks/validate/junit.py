@@ -8,13 +8,12 @@ import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from benchmarks.tools.upstream.compare import SEVERITY
+from benchmarks.tools.upstream.compare import SEVERITY, WORSE, Comparison
 from benchmarks.tools.upstream.runner import Outcome as TestOutcome
 
 from . import tables
 from .measurements import Row
 from .outcome import Outcome
-from .suites import WORDS, Compared
 
 #: Outcomes that JUnit calls an error and not a failure: the test has not come to its end.
 _ERRORS = ("error", "hang", "crash")
@@ -26,7 +25,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def xml(outcome: Outcome) -> str:
     """The document."""
     root = ElementTree.Element("testsuites", name=_clean(tables.title(outcome)))
-    suites = [(f"{each.name}.{each.variant}", list(_tests(each))) for each in outcome.suites]
+    suites = [(f"{each.suite.name}.{each.variant}", list(_tests(each))) for each in outcome.suites]
     for variant in outcome.variants[1:]:
         rows = [_benchmark(outcome, row) for row in outcome.rows if row.variant == variant.name]
         suites += [(f"benchmarks.{variant.name}", rows)] * bool(rows)
@@ -45,29 +44,29 @@ def xml(outcome: Outcome) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _tests(compared: Compared) -> Iterator[ElementTree.Element]:
-    comparison = compared.comparison
+def _tests(comparison: Comparison) -> Iterator[ElementTree.Element]:
+    suite = comparison.suite.name
     if comparison.unavailable:
-        yield _case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
+        yield _case(suite, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
     for fault in comparison.faults:
         first = fault.partition("\n")[0]
-        yield _case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
+        yield _case(suite, first, kind="error", message=first, type="suite", detail=fault)
     judged = {each.test: each for each in comparison.differences}
     ran = comparison.patched.tests if comparison.patched is not None else {}
     for test in dict.fromkeys([*ran, *judged]):
         now = ran.get(test) or TestOutcome("missing")
         different = judged.get(test)
-        verdict = compared.verdict(different) if different else ""
+        verdict = comparison.verdict(different) if different else ""
         outcomes = f"{different.stock.outcome} -> {now.outcome}" if different else now.outcome
         kind = message = type = detail = ""
-        if verdict == WORDS["worse"]:
+        if verdict == WORSE:
             kind = "error" if now.outcome in _ERRORS else "failure"
             message, type, detail = outcomes, now.outcome, now.detail
         elif now.outcome == "skip":
             kind, message = "skipped", now.detail
         elif now.outcome not in _PASSING:
             kind, message = "skipped", f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
-        yield _case(*_named(test, compared.name), now.seconds, kind, message, type, detail)
+        yield _case(*_named(test, suite), now.seconds, kind, message, type, detail)
 
 
 def _named(test: str, suite: str) -> tuple[str, str]:

@@ -6,13 +6,13 @@ from typing import Any
 import fastio
 from benchmarks.harness.results import Result
 from benchmarks.tools.pythons import Python
+from benchmarks.tools.upstream.compare import FLAKY, Comparison
 
 from .candidates import Candidate
 from .environments import Variant
 from .measurements import Row
 from .projects import Project
 from .sandbox import Isolation
-from .suites import WORDS, Compared
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Outcome:
     python: Python
     #: stock is the first
     variants: list[Variant]
-    suites: list[Compared] = field(default_factory=list)
+    suites: list[Comparison] = field(default_factory=list)
     benchmarks: Result | None = None
     rows: list[Row] = field(default_factory=list)
 
@@ -41,8 +41,7 @@ class Outcome:
 
     def empty(self) -> bool:
         """Whether nothing differs from stock, but what is flaky or noise."""
-        words = set(WORDS.values()) - {WORDS["not reproduced"]}
-        differs = any(compared.found(word) for compared in self.suites for word in words)
+        differs = any(each.verdict(found) != FLAKY for each in self.suites for found in each.differences)
         moved = any(not row.verdict.startswith("noise") for row in self.rows)
         return not (differs or moved or self.failures())
 

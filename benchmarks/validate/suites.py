@@ -3,13 +3,10 @@
 import contextlib
 import dataclasses
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory
 from benchmarks.tools.pythons import Unavailable
-from benchmarks.tools.upstream.compare import Comparison, Difference
 from benchmarks.tools.upstream.runner import Runner, SuiteError
 from benchmarks.tools.upstream.sides import Side
 from benchmarks.tools.upstream.sources import data_of, linked
@@ -39,14 +36,6 @@ CONFORMANCE = {
     )
 }
 
-#: Verdicts of :class:`benchmarks.tools.upstream.compare.Difference`, as the reports word them.
-WORDS = {
-    "worse": "newly fails",
-    "newly passing": "newly passes",
-    "changed": "changed",
-    "not reproduced": "flaky",
-}
-
 #: Of projects that fastio has no patches for, so that ``tox -e upstream`` has nothing to compare there.
 UNPATCHED = {
     suite.name: suite
@@ -67,55 +56,6 @@ def known(name: str) -> Suite:
     :raises KeyError: if there is none
     """
     return {**SUITES, **CONFORMANCE, **UNPATCHED}[name]
-
-
-@dataclass
-class Compared:
-    """One suite in one variant, against stock."""
-
-    comparison: Comparison
-
-    @property
-    def variant(self) -> str:
-        return self.comparison.other
-
-    @property
-    def name(self) -> str:
-        return self.comparison.suite.name
-
-    def verdict(self, difference: Difference) -> str:
-        """How a difference is called, one of :data:`WORDS`."""
-        if self.variant == CANDIDATE and difference.patched.outcome == "missing":
-            # A candidate brings its own tests. One that cannot be loaded is an error; one less is up to a reviewer.
-            return WORDS["changed"]
-        return WORDS[difference.verdict]
-
-    def found(self, verdict: str) -> list[Difference]:
-        return [each for each in self.comparison.differences if self.verdict(each) == verdict]
-
-    def failures(self) -> list[str]:
-        """Why this does not pass, a line each."""
-        worse = [f"{each.test}: {each.stock.outcome} -> {each.patched.outcome}" for each in self.found(WORDS["worse"])]
-        return [f"{self.variant}: {self.name}: {line}" for line in worse + self.comparison.faults]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
-        comparison = self.comparison
-        runs = {"stock": comparison.stock, "run": comparison.patched}
-        return {
-            "name": self.name,
-            "variant": self.variant,
-            "unavailable": comparison.unavailable,
-            **{
-                name: None if run is None else {**dataclasses.asdict(run), "counts": run.counts()}
-                for name, run in runs.items()
-            },
-            "differences": [
-                {**dataclasses.asdict(found), "verdict": self.verdict(found)} for found in comparison.differences
-            ],
-            "faults": comparison.faults,
-            "failures": self.failures(),
-        }
 
 
 #: Suites of all that a package has, which differs between its releases: the start of their names, and the package.
@@ -164,7 +104,11 @@ def side(variant: Variant, limit: float, match: str, isolation: Isolation) -> Si
         done = subprocess.run([str(runner.python), "-I", "-c", code], capture_output=True, timeout=60)
         return f"this Python has no {' and no '.join(CPYTHON)}" if done.returncode else ""
 
-    return Side(variant.name, variant.patched, lambda name: suite_for(name, variant), lambda suite: runner, missing)
+    # Only a candidate brings its tests. One that cannot be loaded is an error all the same.
+    return Side(
+        variant.name, variant.patched, lambda name: suite_for(name, variant), lambda suite: runner, missing,
+        own_tests=variant.name == CANDIDATE,
+    )  # fmt: skip
 
 
 def check_used(project: Project, candidate: Candidate, variant: Variant, side: Side) -> None:

@@ -7,36 +7,22 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 
 from benchmarks.harness.compare import differing
-from benchmarks.harness.tables import EMPTY, number
-from benchmarks.tools.upstream import compare
-from benchmarks.tools.upstream.report import (
-    COUNTED,
-    joined,
-    last_line,
-    outcomes_of,
-    short,
-)
-from benchmarks.tools.upstream.runner import Outcome as TestOutcome
-from benchmarks.tools.upstream.runner import Run
-from fastio.tables import Table
+from benchmarks.tools.upstream import report
+from benchmarks.tools.upstream.compare import VERDICTS, WORSE
+from fastio.tables import EMPTY, Table, number
 
 from .environments import Variant
 from .measurements import Row
 from .outcome import Outcome
-from .suites import MOST_CONFIRMED, WORDS, Compared
 
 #: Files of a variant that a table names; of more it says how many there are.
 FEW_FILES = 5
-#: Characters of what a test says.
-MOST_SAID = 110
-#: As a traceback ends.
-_EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 
 def found(outcome: Outcome) -> list[Table]:
     """All tables that have rows, in the order in which they are read."""
-    made = [variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome)]
-    return [table for table in made if table.rows]
+    tested = [report.suites(outcome.suites), report.differences(outcome.suites)]
+    return [table for table in (variants(outcome), *tested, benchmarks(outcome)) if table.rows]
 
 
 def variants(outcome: Outcome) -> Table:
@@ -48,62 +34,6 @@ def variants(outcome: Outcome) -> Table:
 
 def _files(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= FEW_FILES else f"{len(names)} files"
-
-
-def suites(outcome: Outcome) -> Table:
-    """A line for each run of a suite."""
-    head = ["suite", "variant", "tests", *(heading for heading, _ in COUNTED), *WORDS.values(), "result"]
-    rows = []
-    stock_shown = set()
-    for compared in outcome.suites:
-        stock = compared.comparison.stock
-        if stock is not None and compared.name not in stock_shown:
-            stock_shown.add(compared.name)
-            rows.append([compared.name, "stock", *outcomes_of(stock), *[""] * (len(WORDS) + 1)])
-        rows.append([compared.name, compared.variant, *_judged(compared)])
-    return Table("Suites", head, rows)
-
-
-def _judged(compared: Compared) -> list[str]:
-    run = compared.comparison.patched
-    counts = outcomes_of(run) if run else [EMPTY] * (len(COUNTED) + 1)
-    if compared.comparison.unavailable:
-        return [*counts, *[EMPTY] * len(WORDS), f"not run: {compared.comparison.unavailable}"]
-    found = [str(len(compared.found(word))) for word in WORDS.values()]
-    return [*counts, *found, "FAILED" if compared.failures() else _no_worse(run)]
-
-
-def _no_worse(run: Run | None) -> str:
-    # In stock too, or not when run alone; such a test proves nothing, and must not look like one that passes.
-    hangs = run.counts().get("hang", 0) if run else 0
-    return f"no worse, but {hangs} hang" if hangs else "no worse"
-
-
-def differences(outcome: Outcome) -> Table:
-    """A line for each test whose outcome is not stock's, what newly fails first."""
-    head = ["", "variant", "suite", "test", "stock", "here", "alone, stock", "alone, here", "says"]
-    rows = [
-        [
-            word, compared.variant, compared.name, short(found.test), found.stock.outcome, found.patched.outcome,
-            joined(found.stock_alone), joined(found.patched_alone), _says(found.patched),
-        ]
-        for word in WORDS.values()
-        for compared in outcome.suites
-        for found in compared.found(word)
-    ]  # fmt: skip
-    notes = [
-        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well (which "
-        f"{MOST_CONFIRMED} tests of a suite at most are given).",
-        "Flaky: not so when alone.",
-        "Changed: neither better nor worse, or a test that the candidate no longer has.",
-    ]
-    return Table("Tests whose outcome differs", head, rows, notes)
-
-
-def _says(outcome: TestOutcome) -> str:
-    """The line of a traceback that has the exception; unittest may put a long comparison below it."""
-    lines = reversed(outcome.detail.splitlines())
-    return next((line[:MOST_SAID] for line in lines if _EXCEPTION.match(line)), last_line(outcome))
 
 
 def benchmarks(outcome: Outcome) -> Table:
@@ -144,9 +74,9 @@ def _pair(row: Row, heading: str) -> str:
 
 def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """Return the message of each test that newly fails: a heading and the text."""
-    for compared in outcome.suites:
-        for found in compared.found(WORDS["worse"]):
-            place = f"{compared.variant}, {compared.name}"
+    for comparison in outcome.suites:
+        for found in comparison.found(WORSE):
+            place = f"{comparison.variant}, {comparison.suite.name}"
             yield f"{found.test} ({place}): {found.stock.outcome} → {found.patched.outcome}", found.patched.detail
 
 
@@ -194,10 +124,10 @@ def verdicts(outcome: Outcome) -> list[str]:
 
 
 def _tests(outcome: Outcome, variant: str) -> str:
-    own = [compared for compared in outcome.suites if compared.variant == variant]
+    own = [comparison for comparison in outcome.suites if comparison.variant == variant]
     if not own:
         return "no suites"
-    counts = {word: sum(len(compared.found(word)) for compared in own) for word in WORDS.values()}
+    counts = {word: sum(len(comparison.found(word)) for comparison in own) for word in VERDICTS}
     return "tests: " + (", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no difference")
 
 

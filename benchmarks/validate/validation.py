@@ -20,7 +20,7 @@ from .environments import Builder, Variant
 from .errors import ValidateError
 from .outcome import Outcome
 from .projects import Project
-from .suites import MOST_CONFIRMED, Compared, check_used
+from .suites import MOST_CONFIRMED, check_used
 
 
 class Validation:
@@ -62,7 +62,7 @@ class Validation:
         )  # fmt: skip
         sides = [self._side(each, options.match) for each in variants]
         compared = Sides(self._screen, options.jobs, most=MOST_CONFIRMED)
-        outcome.suites = list(map(Compared, compared.compare(self._suites, sides[0], sides[1:], not options.match)))
+        outcome.suites = compared.compare(self._suites, sides[0], sides[1:], not options.match)
         if self._cases:
             launcher = self._isolation.launcher(*variants)
             measured = Options(rounds=options.rounds, size=options.size)

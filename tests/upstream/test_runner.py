@@ -13,6 +13,7 @@ import pytest
 from benchmarks.tools.pythons import Unavailable
 from benchmarks.tools.upstream import __main__ as command
 from benchmarks.tools.upstream import compare, environment, report, runner, terminal
+from benchmarks.tools.upstream.compare import BETTER, CHANGED, FLAKY, WORSE
 from benchmarks.tools.upstream.runner import Outcome, Run, Runner, SuiteError
 from benchmarks.tools.upstream.suites import SUITES, Suite
 
@@ -314,8 +315,8 @@ def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(compared, make
         (("Patched.test_stock_only", "pass"), "fail"),
     ]  # fmt: skip
     assert (stock.status, stock.taken) == (None, {}) and patched.status and patched.taken == {"communicate": 3}
-    assert comparison.failures() == ["made_up.Patched.test_stock_only: pass -> fail"]
-    worse = next(found for found in comparison.differences if found.verdict == "worse")
+    assert comparison.failures() == ["patched: made-up: made_up.Patched.test_stock_only: pass -> fail"]
+    worse = next(found for found in comparison.differences if found.verdict == WORSE)
     assert [outcome.outcome for outcome in worse.stock_alone] == ["pass"] * compare.BELIEVED
     assert [outcome.outcome for outcome in worse.patched_alone] == ["fail"] * compare.BELIEVED
 
@@ -340,7 +341,7 @@ def test_a_test_that_fails_by_chance(compared, make_suite, tmp_path) -> None:
     """
     comparison = compared(make_suite(source, applied=("communicate", "wait")))
     (found,) = comparison.differences
-    assert found.verdict == "not reproduced" and comparison.failures() == []
+    assert found.verdict == FLAKY and comparison.failures() == []
     assert [each.outcome for each in found.patched_alone] == ["fail", "pass", "pass"]
 
 
@@ -372,21 +373,21 @@ def test_a_suite_that_can_not_run_says_why(compared) -> None:
 @pytest.mark.parametrize(
     ("stock", "patched", "verdict"),
     [
-        ("pass", "fail", "worse"), ("pass", "skip", "worse"), ("pass", "hang", "worse"), ("pass", "missing", "worse"),
-        ("xfail", "xpass", "worse"), ("skip", "fail", "worse"), ("fail", "hang", "worse"), ("error", "crash", "worse"),
-        ("skip", "pass", "newly passing"), ("fail", "pass", "newly passing"), ("hang", "pass", "newly passing"),
-        ("hang", "fail", "changed"), ("error", "fail", "changed"), ("hang", "crash", "changed"),
-        ("missing", "pass", "newly passing"), ("missing", "fail", "worse"), ("missing", "skip", "changed"),
+        ("pass", "fail", WORSE), ("pass", "skip", WORSE), ("pass", "hang", WORSE), ("pass", "missing", WORSE),
+        ("xfail", "xpass", WORSE), ("skip", "fail", WORSE), ("fail", "hang", WORSE), ("error", "crash", WORSE),
+        ("skip", "pass", BETTER), ("fail", "pass", BETTER), ("hang", "pass", BETTER),
+        ("hang", "fail", CHANGED), ("error", "fail", CHANGED), ("hang", "crash", CHANGED),
+        ("missing", "pass", BETTER), ("missing", "fail", WORSE), ("missing", "skip", CHANGED),
         # Then each in runs alone.
-        ("pass/pass pass", "fail/pass pass", "not reproduced"),
-        ("pass/pass pass pass pass", "fail/fail fail fail fail", "worse"),
-        ("pass/pass pass pass pass pass", "fail/fail pass fail fail fail", "worse"),
-        ("pass/pass pass pass pass", "fail/fail pass fail pass", "not reproduced"),
-        ("pass/fail pass", "fail/fail fail", "not reproduced"),
-        ("pass/fail pass pass pass", "fail/hang hang hang hang", "worse"),
-        ("fail/fail fail", "pass/pass pass", "newly passing"),
-        ("fail/pass pass", "pass/pass pass", "not reproduced"),
-        ("fail/fail pass", "pass/pass pass", "not reproduced"),
+        ("pass/pass pass", "fail/pass pass", FLAKY),
+        ("pass/pass pass pass pass", "fail/fail fail fail fail", WORSE),
+        ("pass/pass pass pass pass pass", "fail/fail pass fail fail fail", WORSE),
+        ("pass/pass pass pass pass", "fail/fail pass fail pass", FLAKY),
+        ("pass/fail pass", "fail/fail fail", FLAKY),
+        ("pass/fail pass pass pass", "fail/hang hang hang hang", WORSE),
+        ("fail/fail fail", "pass/pass pass", BETTER),
+        ("fail/pass pass", "pass/pass pass", FLAKY),
+        ("fail/fail pass", "pass/pass pass", FLAKY),
     ],
 )  # fmt: skip
 def test_verdicts(stock: str, patched: str, verdict: str) -> None:
@@ -423,7 +424,7 @@ def test_reported_outcomes() -> None:
     suite, found = SUITES["cpython-green"], compare.differences(stock, patched)
     comparison = compare.Comparison(suite, "patched", stock, patched, found)
     text = "\n".join(report.lines([comparison]))
-    assert all(each in text for each in ("a stack", "m.C.test_a: pass -> hang", "FAILED", "newly passing"))
+    assert all(each in text for each in ("a stack", "m.C.test_a: pass -> hang", "FAILED", "newly passes"))
 
 
 def test_one_real_suite_end_to_end(capsys) -> None:
@@ -434,4 +435,4 @@ def test_one_real_suite_end_to_end(capsys) -> None:
     match = "ProcessTestCase.test_communicate_pipe_buf"
     assert command.main(["--suite", "cpython-native", "--match", match]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "patched" in line.split()]
-    assert rows[-1][:4] == ["cpython-native", "patched", "1", "1"] and rows[-1][-1] == "passed"
+    assert rows[-1][:4] == ["cpython-native", "patched", "1", "1"] and rows[-1][-2:] == ["no", "worse"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .runner import Outcome, Run
 from .suites import Suite
@@ -19,6 +21,9 @@ RERUNS, BELIEVED = 5, 4
 
 #: How many times the usual limit a test may take that is run alone: slow is not hanging.
 SLACK = 4
+
+#: How a test may differ from stock, the worst first.
+VERDICTS = WORSE, BETTER, CHANGED, FLAKY = "newly fails", "newly passes", "changed", "flaky"
 
 #: Outcomes in ``fastio.status()`` that mean that a patch which was asked for is not in force.
 NOT_IN_FORCE = frozenset({"unsupported version", "changed upstream code", "failed"})
@@ -42,18 +47,16 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """``worse``; ``not reproduced`` (so in the whole suite, alone now and then at most); ``newly passing``; or
-        ``changed``.
-        """
+        """One of :data:`VERDICTS`. A flaky test differs in the whole suite, and alone now and then at most."""
         if self.looks_worse():
             # Believed until shown otherwise, also without reruns.
-            return "worse" if self.alone()[1] <= RERUNS - BELIEVED else "not reproduced"
+            return WORSE if self.alone()[1] <= RERUNS - BELIEVED else FLAKY
         if self.patched_alone and {each.outcome for each in self.stock_alone} & {
             each.outcome for each in self.patched_alone
         }:
-            return "not reproduced"
+            return FLAKY
         better = SEVERITY[self.patched.outcome] < SEVERITY[self.stock.outcome]
-        return "newly passing" if better and self.patched.outcome == "pass" else "changed"
+        return BETTER if better and self.patched.outcome == "pass" else CHANGED
 
     def looks_worse(self) -> bool:
         return self._is_worse(self.patched, [self.stock])
@@ -76,7 +79,7 @@ class Comparison:
 
     suite: Suite
     #: the side that is compared with stock
-    other: str = "patched"
+    variant: str = "patched"
     stock: Run | None = None
     patched: Run | None = None
     differences: list[Difference] = field(default_factory=list)
@@ -84,15 +87,36 @@ class Comparison:
     faults: list[str] = field(default_factory=list)
     #: why the suite was not run
     unavailable: str = ""
+    #: whether the other side brings its tests, so that one less is up to a reviewer
+    own_tests: bool = False
+
+    def verdict(self, difference: Difference) -> str:
+        """One of :data:`VERDICTS`."""
+        return CHANGED if self.own_tests and difference.patched.outcome == "missing" else difference.verdict
+
+    def found(self, verdict: str) -> list[Difference]:
+        return [each for each in self.differences if self.verdict(each) == verdict]
 
     def failures(self) -> list[str]:
         """Why this comparison does not pass, a line each; empty where it does."""
-        worse = [
-            f"{difference.test}: {difference.stock.outcome} -> {difference.patched.outcome}"
-            for difference in self.differences
-            if difference.verdict == "worse"
-        ]
-        return worse + self.faults
+        worse = [f"{each.test}: {each.stock.outcome} -> {each.patched.outcome}" for each in self.found(WORSE)]
+        return [f"{self.variant}: {self.suite.name}: {line}" for line in worse + self.faults]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        stock, run = (
+            each and {**dataclasses.asdict(each), "counts": each.counts()} for each in (self.stock, self.patched)
+        )
+        return {
+            "name": self.suite.name,
+            "variant": self.variant,
+            "unavailable": self.unavailable,
+            "stock": stock,
+            "run": run,
+            "differences": [{**dataclasses.asdict(each), "verdict": self.verdict(each)} for each in self.differences],
+            "faults": self.faults,
+            "failures": self.failures(),
+        }
 
 
 def differences(stock: Run, patched: Run) -> list[Difference]:

@@ -1,81 +1,106 @@
 """The findings, as human-readable tables."""
 
+import re
 from collections.abc import Iterator, Sequence
 
-from fastio.tables import Table
+from fastio.tables import EMPTY, Table
 from fastio.terminal import width
 
-from .compare import Comparison
+from . import compare
+from .compare import VERDICTS, Comparison
 from .runner import Outcome, Run
 
 #: Columns of the summary: heading, and the outcomes it counts.
-COUNTED = (
-    ("pass", ("pass", "xfail")),
-    ("fail", ("fail", "xpass")),
-    ("error", ("error",)),
-    ("hang", ("hang",)),
-    ("crash", ("crash", "missing")),
-    ("skip", ("skip",)),
-)
+COUNTED = {
+    "pass": ("pass", "xfail"),
+    "fail": ("fail", "xpass"),
+    "error": ("error",),
+    "hang": ("hang",),
+    "crash": ("crash", "missing"),
+    "skip": ("skip",),
+}
+#: Characters of what a test says.
+MOST_SAID = 110
+#: As a traceback ends.
+_EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 
-def tables(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Those that have rows: a line for each test that differs, and for each run."""
-    head = ["suite", "", "tests", *(heading for heading, _ in COUNTED), "seconds", "worse", "newly passing", "result"]
-    runs, differences = [], []
-    for comparison in comparisons:
-        name = comparison.suite.name
-        if comparison.unavailable:
-            runs.append([name, "", *[""] * (len(COUNTED) + 4), f"not run: {comparison.unavailable}"])
-        for run in (comparison.stock, comparison.patched):
-            if run is not None:
-                side = "patched" if run.patched else "stock"
-                cells = [name, side, *outcomes_of(run), f"{run.seconds:.0f}"]
-                runs.append([*cells, *(_verdict(comparison) if run.patched else [""] * 3)])
-        for each in sorted(comparison.differences, key=lambda each: each.verdict != "worse"):
-            alone = (joined(each.stock_alone), joined(each.patched_alone))
-            cells = [each.verdict, name, short(each.test), each.stock.outcome, each.patched.outcome]
-            differences.append([*cells, *alone])
-    made = [
-        Table("Differences", ["verdict", "suite", "test", "stock", "patched", "alone, stock", "alone, patched"],
-              differences),
-        Table("Upstream suites, patched against stock", head, runs),
-    ]  # fmt: skip
-    return [table for table in made if table.rows]
+def suites(comparisons: Sequence[Comparison]) -> Table:
+    """A line for each run of a suite."""
+    head = ["suite", "variant", "tests", *COUNTED, "seconds", *VERDICTS, "result"]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for each in comparisons:
+        name = each.suite.name
+        if each.stock is not None:
+            rows[name, "stock"] = [*_counts(each.stock), *[""] * (len(VERDICTS) + 1)]
+        rows[name, each.variant] = [*_counts(each.patched), *_judged(each)]
+    return Table("Suites", head, [[*key, *cells] for key, cells in rows.items()])
 
 
-def outcomes_of(run: Run) -> list[str]:
-    """How many tests there are, and how many of each column of :data:`COUNTED`."""
+def _counts(run: Run | None) -> list[str]:
+    """How many tests there are, how many of each column of :data:`COUNTED`, and how long they took."""
+    if run is None:
+        return [EMPTY] * (len(COUNTED) + 2)
     counts = run.counts()
-    return [str(len(run.tests)), *(str(sum(counts.get(each, 0) for each in outcomes)) for _, outcomes in COUNTED)]
+    counted = (sum(counts.get(each, 0) for each in outcomes) for outcomes in COUNTED.values())
+    return [*map(str, (len(run.tests), *counted)), f"{run.seconds:.0f}"]
 
 
-def _verdict(comparison: Comparison) -> list[str]:
-    verdicts = [difference.verdict for difference in comparison.differences]
-    result = "FAILED" if comparison.failures() else "passed"
-    return [str(verdicts.count("worse")), str(verdicts.count("newly passing")), result]
+def _judged(comparison: Comparison) -> list[str]:
+    if comparison.unavailable:
+        return [*[EMPTY] * len(VERDICTS), f"not run: {comparison.unavailable}"]
+    found = [str(len(comparison.found(verdict))) for verdict in VERDICTS]
+    return [*found, "FAILED" if comparison.failures() else _no_worse(comparison.patched)]
 
 
-def short(test: str) -> str:
+def _no_worse(run: Run | None) -> str:
+    # In stock too, or not when run alone; such a test proves nothing, and must not look like one that passes.
+    hangs = run.counts().get("hang", 0) if run else 0
+    return f"no worse, but {hangs} hang" if hangs else "no worse"
+
+
+def differences(comparisons: Sequence[Comparison]) -> Table:
+    """A line for each test whose outcome is not stock's, those that newly fail first."""
+    head = ["", "variant", "suite", "test", "stock", "here", "alone, stock", "alone, here", "says"]
+    rows = [
+        [
+            verdict, each.variant, each.suite.name, _short(found.test), found.stock.outcome, found.patched.outcome,
+            _joined(found.stock_alone), _joined(found.patched_alone), _says(found.patched),
+        ]
+        for verdict in VERDICTS
+        for each in comparisons
+        for found in each.found(verdict)
+    ]  # fmt: skip
+    notes = [
+        f"Newly fails: worse than in stock, where it was run alone in {compare.BELIEVED} of {compare.RERUNS} runs too.",
+        "Flaky: not so when alone.",
+        "Changed: neither better nor worse, or a test that the candidate no longer has.",
+    ]
+    return Table("Tests whose outcome differs", head, rows, notes)
+
+
+def _short(test: str) -> str:
     """Module, class and method, without the packages."""
     return ".".join(test.split(".")[-3:])
 
 
-def last_line(outcome: Outcome) -> str:
-    lines = outcome.detail.strip().splitlines() if outcome.outcome in ("fail", "error") else []
-    return lines[-1][:110] if lines else ""
-
-
-def joined(outcomes: Sequence[Outcome]) -> str:
+def _joined(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(outcome.outcome for outcome in outcomes)
+
+
+def _says(outcome: Outcome) -> str:
+    """The line of a traceback that has the exception; unittest may put a long comparison below it."""
+    lines = outcome.detail.strip().splitlines() if outcome.outcome in ("fail", "error") else []
+    return next((line for line in reversed(lines) if _EXCEPTION.match(line)), lines[-1] if lines else "")[:MOST_SAID]
 
 
 def lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """All of it for a terminal, the judgement last."""
-    *others, runs = tables(comparisons)
-    yield from (f"\n{table.text(width())}" for table in others)
-    for found in (each for comparison in comparisons for each in comparison.differences if each.looks_worse()):
-        yield f"\n{found.test} ({found.verdict}):\n{found.patched.detail}"
-    yield f"\n{runs.text(width())}"
+    found = differences(comparisons)
+    if found.rows:
+        yield f"\n{found.text(width())}"
+    for each in (each for comparison in comparisons for each in comparison.differences if each.looks_worse()):
+        yield f"\n{each.test} ({each.verdict}):\n{each.patched.detail}"
+    yield f"\n{suites(comparisons).text(width())}"
     for comparison in comparisons:
-        yield from (f"{comparison.suite.name}: {failure}" for failure in comparison.failures())
+        yield from comparison.failures()

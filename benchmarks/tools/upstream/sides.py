@@ -28,6 +28,8 @@ class Side:
     runner: Callable[[Suite], Runner]
     #: why a suite cannot be run there; empty if it can
     missing: Callable[[Suite], str]
+    #: whether it brings its tests, and may have less of them than stock
+    own_tests: bool = False
 
     def run(self, name: str, **options: Any) -> Run:
         suite = self.suite(name)
@@ -61,7 +63,9 @@ class Sides:
         found = []
         for name in names:
             for other in others:
-                comparison = Comparison(other.suite(name), other.name, unavailable=reasons[name])
+                comparison = Comparison(
+                    other.suite(name), other.name, unavailable=reasons[name], own_tests=other.own_tests
+                )
                 if not reasons[name]:
                     self._compare(comparison, stock, other, ran, whole)
                 found.append(comparison)

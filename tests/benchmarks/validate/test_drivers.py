@@ -35,5 +35,5 @@ def test_a_fault_in_a_driver_newly_fails(tmp_path, broken):
     changed.write_text(text.replace(broken.old, broken.new))
     # Twice each would be the same once more.
     compared = Sides(Screen(), jobs=2, most=0).compare([broken.suite], sides[0], sides[1:], whole=False)
-    (failure,) = suites.Compared(compared[0]).failures()
+    (failure,) = compared[0].failures()
     assert failure == f"{CANDIDATE}: {broken.suite}: conformance_stores.{broken.tests[0]}: pass -> fail"

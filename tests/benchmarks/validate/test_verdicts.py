@@ -14,7 +14,6 @@ from benchmarks.validate import junit, measurements, projects
 from benchmarks.validate.environments import Environment, Variant
 from benchmarks.validate.outcome import Outcome
 from benchmarks.validate.sandbox import Isolation
-from benchmarks.validate.suites import Compared
 from tests.benchmarks import samples
 from tests.benchmarks.validate.test_measurements import SPREAD, times
 
@@ -67,7 +66,9 @@ def outcome(tmp_path):
         for run, word in zip((stock, patched), outcomes, strict=True):
             if word != "missing":
                 run.tests[test] = Became(word, 0.25, details.get(test, ""))
-    comparison = Comparison(Suite("eventlet", ()), "candidate", stock, patched, differences(stock, patched))
+    comparison = Comparison(
+        Suite("eventlet", ()), "candidate", stock, patched, differences(stock, patched), own_tests=True
+    )
     for each in comparison.differences:
         if each.test == FLAKY:
             each.stock_alone = each.patched_alone = [Became("pass")] * 5
@@ -87,7 +88,7 @@ def outcome(tmp_path):
     command = ["eventlet", "--candidate", "my change.diff"]
     return Outcome(
         projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", Isolation(), PYTHON,
-        variants, list(map(Compared, (comparison, broken, absent))), result, measurements.rows(result),
+        variants, [comparison, broken, absent], result, measurements.rows(result),
     )  # fmt: skip
 
 
