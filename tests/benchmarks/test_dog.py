@@ -361,34 +361,6 @@ class TestFaults:
         assert err.decode().splitlines() == (said if ignored else [])
         assert sheep.file("big").read_bytes() == b"\xff" * OBJECT + bytes(2 * OBJECT)
 
-    @pytest.mark.parametrize(
-        ("name", "value", "allowed"),
-        [
-            ("start_ms", "soon", "a number of milliseconds, 0 or more"),
-            ("store_ms", "nan", "a number of milliseconds, 0 or more"),
-            ("cut", "", "nowhere, create, created, inode, discarded, deleted"),
-            ("die_after", "1.5", "a number of whole objects, 0 or more"),
-            ("state", "/nonexistent", "the path of an existing directory"),
-        ],
-    )
-    def test_a_bad_setting(self, unchanged, name, value, allowed):
-        variable = f"DOG_{name.upper()}"
-        said = f"{variable}={value!r}: allowed "
-        done = subprocess.run(
-            ["dog", "vdi", "list", "img1"], env={**unchanged.env(), variable: value}, capture_output=True, text=True,
-            timeout=SECONDS,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"dog stand-in: {said}") and done.stderr.endswith(f" {allowed}\n")
-        if name != "state":
-            # And in advance.
-            with pytest.raises(ValueError, match=f"{said}.*{allowed}"):
-                dog.environment(unchanged.directory, **{name: value})
-
-    def test_a_setting_that_there_is_not(self, unchanged):
-        with pytest.raises(ValueError, match="DOG_COLOUR is not one of DOG_STATE, DOG_START_MS"):
-            dog.environment(unchanged.directory, colour="red")
-
 
 # --- the helpers
 
