@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     workload.add_argument("--check", action="store_true", help="only show what it has, or what is wrong with it")
     workload.add_argument("--clean", action="store_true", help="only do its stages that clean up, after a stopped run")
     workload.add_argument("--no-verify", action="store_true", help="do not compare what is read with what it should be")
-    _option(workload, "--agents", [], _agents, "HOST:PORT,...", "those that sample other machines")
+    _option(workload, "--agents", [], agents, "HOST:PORT,...", "those that sample other machines")
     for each in (analyze, workload):
         each.add_argument("--result", type=Path, metavar="FILE", help="write a result, for tables, plots and compare")
     agent = command("agent", _agent, "sample this machine for runs elsewhere, until stopped")
@@ -113,8 +113,9 @@ def _option(parser: argparse.ArgumentParser, name: str, default: Any, kind: Any,
     parser.add_argument(name, type=checked, default=given, metavar=metavar, help=f"{words} ({variable})")
 
 
-def _agents(text: str) -> list[tuple[str, int]]:
-    return [*map(_agent_address, text.split(","))]
+def agents(text: str) -> list[tuple[str, int]]:
+    """The addresses of agents, with commas between them."""
+    return [_agent_address(each) for each in text.split(",") if each]
 
 
 def _agent_address(text: str) -> tuple[str, int]:

@@ -39,6 +39,7 @@ from benchmarks.backends import backend
 from benchmarks.backends.network import CLIENT, SERVER, Network
 from benchmarks.harness.modes import MODES, choice, warmed
 from benchmarks.harness.worker import digests, memory_directory, random_payload, running, surroundings
+from benchmarks.load import limits
 from benchmarks.operations import servers
 from benchmarks.operations.services import Glance, given
 from benchmarks.operations.stores import opened_store
@@ -155,19 +156,11 @@ def _apart(pids: Sequence[int]) -> Iterator[None]:
 
     Else the times have two modes, by where the kernel puts the two.
     """
-    before = os.sched_getaffinity(0)
-    if len(before) > 1:
-        first, second, *_ = sorted(before)
-        os.sched_setaffinity(0, {first})
-        for pid in pids:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                # It may have ended meanwhile.
-                with contextlib.suppress(ProcessLookupError):
-                    os.sched_setaffinity(int(thread), {second})
-    try:
+    with contextlib.ExitStack() as stack:
+        # This one last: the cores that it may use are those that there are.
+        for own, core in zip((pids, [os.getpid()]), sorted(os.sched_getaffinity(0))[1::-1], strict=False):
+            stack.enter_context(limits.pinned(own, {core}))
         yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def given_images(access: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, str]:

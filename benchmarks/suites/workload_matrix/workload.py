@@ -102,12 +102,13 @@ def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One workload."""
+    from benchmarks.load import __main__ as command
     from benchmarks.load import monitor
     from benchmarks.load.bottleneck import Limits
 
     told = surroundings()
     patterns = monitor.patterns(list(filter(None, os.environ.get(WATCH_VARIABLE, "").split(";"))))
-    agents = [_address(each) for each in filter(None, os.environ.get(AGENTS_VARIABLE, "").split(","))]
+    agents = command.agents(os.environ.get(AGENTS_VARIABLE, ""))
     with (
         measuring.ready(parameters.get("records", "")) as load,
         _path(told["access"], parameters["rate"]) as access,
@@ -116,13 +117,6 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         limits = Limits(processors, how, parameters["rate"], parameters["workers"], parameters["think"])
         chosen = main_plan(parameters, access)
         return {**load.measured(chosen, told["pids"], limits, agents=agents, patterns=patterns), "limit": how}
-
-
-def _address(text: str) -> tuple[str, int]:
-    from benchmarks.load import agent
-
-    host, colon, port = text.rpartition(":")
-    return (host, int(port)) if colon else (text, agent.PORT)
 
 
 @contextlib.contextmanager
