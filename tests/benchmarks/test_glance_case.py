@@ -2,20 +2,16 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import sys
-import threading
 from collections.abc import Iterator
-
-# Not "http.server.…": eventlet's import of that module leaves its own copy at the package.
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.backends.base import HOST
 from benchmarks.harness import servers, worker
 from benchmarks.harness.other_requests import Requests
 from benchmarks.suites.clients import bench_clients
@@ -25,6 +21,7 @@ from benchmarks.suites.glance import workload as glance
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
 from tests.benchmarks.running import needs, work
 from tests.conftest import with_services
+from tests.stores.http_server import Answer, in_turn, serving
 
 pytestmark = [with_services, pytest.mark.usefixtures("cache")]
 
@@ -34,31 +31,15 @@ SIZE = 300_001
 
 def test_downloads_from_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
     needs("http")
-    seen, data = [], os.urandom(SIZE)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append(self.client_address[0])
-            self.send_response(200)
-            self.send_header("Content-Length", str(SIZE))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer((HOST, 0), Handler) as running:
-        threading.Thread(target=running.serve_forever).start()
-        access = {"backend": "http", "url": f"http://{HOST}:{running.server_port}", "place": {"directory": "/"}}
+    data = os.urandom(SIZE)
+    with serving(lambda request: Answer(body=data)) as running:
+        access = {"backend": "http", "url": running.url, "place": {"directory": "/"}}
         prepared = {"images": {"": "image"}, "multihash": hashlib.sha512(data).hexdigest()}
         told = {"access": access, "pids": [os.getpid()], "prepared": prepared}
         monkeypatch.setenv(worker.SURROUNDINGS_VARIABLE, json.dumps(told))
-        try:
-            found = glance.download({"size": SIZE, "source": ELSEWHERE})
-        finally:
-            running.shutdown()
+        found = glance.download({"size": SIZE, "source": ELSEWHERE})
     assert found["verified"]
-    assert seen == [ELSEWHERE] * 2
+    assert running.clients == [ELSEWHERE] * 2
 
 
 # --- what uploads cost at the least
@@ -134,33 +115,15 @@ def test_wrong_data_is_noticed(told: dict[str, Any], cache: Path) -> None:
 # --- the requests beside the transfers
 
 
-class Answers(BaseHTTPRequestHandler):
-    """Answers the first request of a server, and the others with the status that the path says."""
-
-    seen = 0
-
-    def do_GET(self) -> None:
-        type(self).seen += 1
-        self.send_response(200 if type(self).seen == 1 else int(self.path[1:]))
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    kind = type("Fresh", (Answers,), {})
-    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
-
-
-def test_requests_that_fail(port: int) -> None:
-    with Requests(port, "/503") as requests, pytest.raises(RuntimeError, match="requests were not answered"):
+def test_requests_that_fail() -> None:
+    # The first says that the server is there.
+    answers = itertools.chain([Answer(breaks_off=0)], itertools.repeat(Answer("503 Busy", breaks_off=0)))
+    message = "requests were not answered"
+    with (
+        serving(in_turn(answers)) as running,
+        Requests(running.port, "/") as requests,
+        pytest.raises(RuntimeError, match=message),
+    ):
         requests.stop()
 
 

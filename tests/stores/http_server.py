@@ -57,6 +57,8 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         self.requests: list[Request] = []
+        #: address of each connection's client
+        self.clients: list[str] = []
         self._connections: list[socket.socket] = []
         self._closing = False
         self._threads: list[threading.Thread] = []
@@ -83,7 +85,7 @@ class Server:
     def _accept(self) -> None:
         while not self._closing:
             try:
-                connection, _ = self._listener.accept()
+                connection, address = self._listener.accept()
             except OSError:
                 return
             if self._closing:
@@ -91,6 +93,7 @@ class Server:
                 return
             number = len(self._connections)
             self._connections.append(connection)
+            self.clients.append(address[0])
             self._start(self._serve, connection, number)
 
     def _begin(self, connection: socket.socket) -> None:
