@@ -1,4 +1,4 @@
-"""The plain HTTP client of the suites: each request has a separate connection, and a body is only handed on.
+"""The plain HTTP client of the suites: a connection for each request, and bodies that are only counted or handed on.
 
 ``python -m benchmarks.harness.http_client BASE`` is a client in a separate process: a line ``count PATH`` or ``hash
 PATH`` is answered by the bytes or the SHA-256 of the body.
@@ -9,7 +9,7 @@ import http.client
 import socket
 import sys
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.worker import MIB, digest
@@ -18,13 +18,10 @@ from benchmarks.harness.worker import MIB, digest
 PATIENCE = 120
 
 
-def fetch(
-    url: str, take: Callable[[Any], object], room: int = 256 << 10, headers: Mapping[str, str] | None = None
-) -> None:  # fmt: skip
-    """Give ``take`` the pieces of the body, in chunked encoding with their frame.
+def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None = None) -> int:
+    """How many bytes the body of an answer has, with all that is around its chunks.
 
     :param room: bytes of the buffer that they are received into
-
     :raises RuntimeError: if the answer is not 200
     """
     found = urllib.parse.urlsplit(url)
@@ -42,16 +39,10 @@ def fetch(
         head, _, rest = head.partition(b"\r\n\r\n")
         if b" 200 " not in head.splitlines()[0]:
             raise RuntimeError(f"{url}: {head[:300]!r}")
-        take(rest)
+        total = len(rest)
         while count := connection.recv_into(buffer):
-            take(buffer[:count])
-
-
-def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None = None) -> int:
-    """How many bytes the body has, with all that is around its chunks."""
-    counts: list[int] = []
-    fetch(url, lambda piece: counts.append(len(piece)), room, headers)
-    return sum(counts)
+            total += count
+    return total
 
 
 class _Connection(http.client.HTTPConnection):

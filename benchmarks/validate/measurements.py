@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.backends import SERVICES
 from benchmarks.harness import compare, engine, statistics
 from benchmarks.harness.engine import Case
-from benchmarks.harness.results import CaseResult, Result, VariantResult
+from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
 
 from .environments import STOCK, Variant
 
@@ -18,15 +18,7 @@ MARGIN = 0.03
 #: A row that is slower, and by its medians this many times, fails the validation.
 TOO_SLOW = 1.25
 
-#: Other figures worth a look: heading, and where they come from.
-FIGURES = (
-    ("CPU s/GiB", "cpu_seconds_per_gib"),
-    ("server CPU s/GiB", "server_cpu_seconds_per_gib"),
-    ("memory/payload", "peak_memory_per_byte"),
-    ("reads/MiB", "reads_per_mib"),
-    ("waits/MiB", "waits_per_mib"),
-)
-#: The same where commands are run and nothing to speak of is moved: heading, of a run, times what.
+#: Costs where commands are run and nothing to speak of is moved: heading, of a run, times what.
 BY_COMMAND = (
     ("CPU ms/command", "cpu_seconds", 1000),
     ("reads/command", "reads", 1),
@@ -155,7 +147,7 @@ def _judge(row: Row, case: CaseResult, title: str, against: str) -> None:
     before, after = case.figures(against), case.figures(title)
     row.stock, row.figure = statistics.median(before), statistics.median(after)
     own, others = case.variants[title], case.variants[against]
-    for heading, name in FIGURES:
+    for name, heading, *_ in COSTS:
         row.figures[heading] = (others.costs().get(name), own.costs().get(name))
     for heading, name, factor in BY_COMMAND:
         row.figures[heading] = (_by_command(others, name, factor), _by_command(own, name, factor))
