@@ -9,6 +9,7 @@ it. The findings (:class:`benchmarks.harness.suites.Suite`) are shown below the 
 """
 
 import dataclasses
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -57,18 +58,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _quick(config: pytest.Config) -> bool:
-    return config.getoption("quick") or config.getoption("benchmark_disable", False)
-
-
 class Session:
     """The results of this pytest session, by suite."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.options = engine.Options(
-            rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config)
-        )  # fmt: skip
+        quick = config.getoption("quick") or config.getoption("benchmark_disable", False)
+        self.options = engine.Options(config.getoption("rounds"), config.getoption("size"), quick)
         self.results: dict[str, Result] = {}
         #: titles of the variants that are to be run, by suite and case
         self.selected: dict[tuple[str, str], list[str]] = {}
@@ -116,25 +112,6 @@ class Session:
         return dataclasses.replace(case, variants=variants, baseline=case.baseline if case.baseline in titles else "")
 
 
-class Recorded:
-    """The runs of one variant of a case; calling it is the test."""
-
-    def __init__(self, session: Session, benchmark, suite: str, case: engine.Case, title: str) -> None:
-        self.variant = session.variant(suite, case, title)
-        self._benchmark = benchmark
-        self._benchmark.group = case.name
-
-    def __call__(self) -> VariantResult:
-        """Replay the durations into ``benchmark``, and fail unless every run succeeded with the right data."""
-        variant = self.variant
-        if variant.failure:
-            pytest.fail(f"{variant.failure['reason']}\n{variant.failure['stderr']}", pytrace=False)
-        durations = iter([run["seconds"] for run in variant.measured()])
-        self._benchmark.pedantic(lambda: _replayed(next(durations)), rounds=len(variant.measured()))
-        assert variant.verified(), "the payload of a run did not have the expected SHA-256"
-        return variant
-
-
 _SESSION = pytest.StashKey[Session]()
 
 
@@ -149,7 +126,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     options = metafunc.config.stash[_SESSION].options
     parameters = []
     for case in metafunc.module.CASES:
-        if case.long and _quick(metafunc.config):
+        if case.long and options.quick:
             continue
         missing = case.why_not()
         for variant in case.all_variants():
@@ -168,11 +145,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
-def recorded(request: pytest.FixtureRequest, benchmark) -> Recorded:
-    """The recorded runs of one variant of one of the suite's ``CASES``."""
+def recorded(request: pytest.FixtureRequest, benchmark) -> Callable[[], None]:
+    """The recorded runs of one variant of one of the suite's ``CASES``; calling it is the test."""
+    suite, case, title = request.param
+    variant = request.config.stash[_SESSION].variant(suite, case, title)
+    benchmark.group = case.name
     # pytest-benchmark refuses to store what JSON has no form for.
     benchmark.params = None
-    return Recorded(request.config.stash[_SESSION], benchmark, *request.param)
+
+    def check() -> None:
+        """Replay the durations into ``benchmark``, and fail unless every run succeeded with the right data."""
+        if variant.failure:
+            pytest.fail(f"{variant.failure['reason']}\n{variant.failure['stderr']}", pytrace=False)
+        durations = [run["seconds"] for run in variant.measured()]
+        left = iter(durations)
+        benchmark.pedantic(lambda: _replayed(next(left)), rounds=len(durations))
+        assert variant.verified(), "the payload of a run did not have the expected SHA-256"
+
+    return check
 
 
 @pytest.hookimpl(trylast=True)
