@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import engine, machine, tables
+from benchmarks.harness import engine, machine, tables, values
 from benchmarks.harness.results import Result, VariantResult
 from benchmarks.harness.suites import OTHERS, Suite, known
 from fastio import terminal
-from fastio.config import parse_size
 
 #: The engine limits each run; what is around the runs must end, too.
 pytest_plugins = ["benchmarks.tools.limits"]
@@ -35,27 +34,13 @@ def _replayed(seconds: float) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fastio benchmarks")
-    group.addoption("--rounds", type=_positive, help="measured runs of each variant, instead of the suite's own number")
-    group.addoption("--size", type=_size, help="payload where a case has a size, such as 200MiB")
+    group.addoption("--rounds", type=values.count(1), help="measured runs of each variant (the suite's own)")
+    group.addoption("--size", type=values.size, help="payload where a case has a size, such as 200MiB")
     group.addoption("--result", type=Path, metavar="FILE", help="the JSON result; default: results/SUITE.json")
     group.addoption(
         "--quick", action="store_true",
         help="run each variant once, with little data, to see that it works (so does --benchmark-disable)",
     )  # fmt: skip
-
-
-def _size(text: str) -> int:
-    """``parse_size`` with a message that argparse shows."""
-    try:
-        return parse_size(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a size such as 200MiB") from None
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"{text!r} is not a positive number")
-    return int(text)
 
 
 class Session:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness.values import count
 from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
 from fastio import terminal
@@ -71,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", _run, "carry out a plan, and keep every operation")
     run.add_argument("plan", type=Path, help="a JSON file, see benchmarks/load/plan.py; -: the standard input")
     run.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY", help="a new directory")
-    _option(run, "--processes", 0, _count, "N", "worker processes here, but no more than users; 0: this process alone")
-    _option(run, "--workers", 0, _count, "N", "workers that will connect from elsewhere")
+    _option(run, "--processes", 0, count(0), "N", "worker processes here, no more than users; 0: this process alone")
+    _option(run, "--workers", 0, count(0), "N", "workers that will connect from elsewhere")
     _option(run, "--bind", ("127.0.0.1", 0), _address, "HOST:PORT", "where workers connect to")
     _option(run, "--patience", 60.0, float, "SECONDS", "how long to wait for the workers to come")
     run.add_argument("--quiet", action="store_true", help="do not show Locust's statistics on the standard error")
@@ -122,12 +123,6 @@ def _agent_address(text: str) -> tuple[str, int]:
     from benchmarks.load import agent
 
     return _address(text if ":" in text else f"{text}:{agent.PORT}")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
-    return int(text)
 
 
 def _address(text: str) -> tuple[str, int]:

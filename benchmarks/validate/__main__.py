@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.engine import ROOT
+from benchmarks.harness.values import count, size
 from benchmarks.tools.pythons import Unavailable
-from benchmarks.tools.upstream.__main__ import add_options, count
+from benchmarks.tools.upstream.__main__ import add_options
 from benchmarks.tools.upstream.terminal import Screen
 from fastio import terminal
 from fastio.arguments import Parser
-from fastio.config import parse_size
 
 from . import projects, sandbox
 from .candidates import ALLOWED
@@ -62,8 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--benchmarks", default="", metavar="LIST", help="SUITE, SUITE/CASE, default, all or none (default)"
     )  # fmt: skip
-    parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
-    parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
+    parser.add_argument("--rounds", type=count(1), metavar="N", help="measured runs of each row (the benchmark's own)")
+    parser.add_argument("--size", type=size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--isolation", default=sandbox.AUTO, choices=sandbox.ALLOWED,
                         help="of the compared code; auto: bubblewrap where it works (%(default)s)")  # fmt: skip
     parser.add_argument("--cache", type=_place, default=ROOT / "build" / "validate", metavar="DIR",
@@ -77,13 +77,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _place(text: str) -> Path:
     return Path(text).absolute()
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 16MiB") from None
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.harness.values import count
 from benchmarks.tools.pythons import Unavailable
 from fastio import terminal
 from fastio.arguments import Parser
@@ -55,20 +56,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of how suites are run."""
     parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
     parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)g)")
-    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="suites side by side (%(default)s)")
+    parser.add_argument("--jobs", type=count(1), default=1, metavar="N", help="suites side by side (%(default)s)")
 
 
 def _seconds(text: str) -> float:
     value = float(text)
     if not value >= 1:
         raise argparse.ArgumentTypeError(f"{text}: at least a second")
-    return value
-
-
-def count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1")
     return value
 
 
