@@ -1,4 +1,16 @@
-"""The loads of suites: one run with its records, with what was used meanwhile and the bottleneck."""
+"""The loads of suites: one run with its records, with what was used meanwhile and the bottleneck.
+
+Parameters that all of these suites have:
+
+``size``, ``objects``
+    bytes of an image, a log or another object, and how many there are
+``users``, ``total``, ``seconds``
+    concurrent requests, and requests in all; or how long new ones are begun
+``patience``
+    seconds that a request may take; then it has failed
+``records``
+    the directory of the records, below ``results/records``; empty: they are not kept
+"""
 
 from __future__ import annotations
 
@@ -78,9 +90,11 @@ class Load:
         return {**figures, "records": os.path.relpath(self.directory, ROOT), **details}
 
 
-def do_all(plan: Plan, gone: int | None = None) -> None:
+def do_all(plan: Plan, *, make: str = "", remove: str = "", gone: int | None = None) -> None:
     """Do the operations of a plan one after the other, in this process: what prepares or cleans up.
 
+    :param make: a container that is made before
+    :param remove: one that is removed afterwards
     :param gone: status of an operation that is as good as done
     :raises RuntimeError: if one of them fails
     """
@@ -89,11 +103,15 @@ def do_all(plan: Plan, gone: int | None = None) -> None:
     from benchmarks.load.schedule import Schedule
 
     with contextlib.closing(protocols.once(plan)) as client:
+        if make:
+            client.make_container(make)
         for step in Schedule(plan).share(0, 1):
             found = Exchange()
             problem = client.do(step, found)
             if problem and found.status != gone:
                 raise RuntimeError(f"{step.name}: {problem}")
+        if remove:
+            client.remove_container(remove)
 
 
 def servers(told: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

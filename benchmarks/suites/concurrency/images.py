@@ -7,20 +7,12 @@ has a separate connection.
 A server that records a trace (:mod:`fastio.trace`) is asked for it afterwards: what the requests of the run spent in
 each state, and how they ended as the server saw it.
 
-Parameters:
+Parameters beside those of :mod:`benchmarks.load.measuring`:
 
-``size``, ``objects``
-    bytes of an image, and how many there are
-``users``, ``total``
-    concurrent requests, and requests in all
-``patience``
-    seconds that a request may take; then it has failed
 ``server``
     name of the server among those ``beside`` the case's backend; the backend itself by default
 ``source``
     address that the requests come from; the server's own by default
-``records``
-    the directory of the records, below ``results/records``; empty: they are not kept
 
 Results: of the part that counts (:func:`benchmarks.load.analysis.window`) bytes and seconds,
 ``operations_per_second``, ``success_ratio``, the times of the requests, ``servers_cpu``, ``generator_cpu`` and the

@@ -7,7 +7,7 @@ every byte that comes is compared.
 A run is so many whole images, from the first request to the end of the last one. Its bytes are thus known, however many
 of them are under way at any moment, and its CPU time is that of exactly these bytes.
 
-Parameters:
+Parameters beside those of :mod:`benchmarks.load.measuring`:
 
 ``method``
     ``"stock"``, or with fastio ``"copying"`` (the service reads the file and sends what it has read) or ``"sendfile"``
@@ -15,12 +15,8 @@ Parameters:
     1: by HTTPS, which nginx on the server's machine does
 ``workers``, ``rate``
     machines with a worker each, and their links: ``"1Gbit"``
-``users``, ``each``, ``patience``
-    concurrent requests, of all workers together; how many follow each other; seconds that one may take
-``size``, ``objects``
-    bytes of an image, and how many different ones there are
-``records``
-    the directory of the records, below ``results/records``; empty: they are not kept
+``each``
+    requests of each of the ``users``, which are those of all workers together
 
 Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, the times of the
 requests, ``server_cpu_seconds`` by the clocks of its processes, ``machine_cpu_seconds`` of all processes by samples,

@@ -6,7 +6,7 @@ hundred fails, twice in a row: one hiccup of the machine does not end the search
 The rate at which the limit is reached lies between the last two rates; it is interpolated, with the logarithm of the
 time over the logarithm of the rate.
 
-Parameters:
+Parameters beside those of :mod:`benchmarks.load.measuring`:
 
 ``kind``
     ``"glance"`` or ``"logs"``
@@ -16,16 +16,12 @@ Parameters:
     of glance: address that the downloads come from, as those of another host do; the server's own by default
 ``source``, ``fastio``, ``chunk``
     of the log server, as in :mod:`benchmarks.suites.disk_swift.workload`
-``size``, ``objects``
-    bytes of an image or a log, and how many there are
 ``lowest``, ``factor``, ``highest``
     the first rate (downloads a second), what a rate is multiplied by to get the next one, and where to stop
 ``limit``
     milliseconds
 ``seconds``
     for which each rate is offered
-``users``, ``patience``
-    downloads at the same time, and the seconds after which one has failed
 ``processes``
     worker processes of the load, unless ``FASTIO_LOAD_PROCESSES`` says how many; by default one process does it all
 

@@ -4,7 +4,7 @@ Each run starts a separate log server (:mod:`benchmarks.logserver`) and puts a l
 processes (:mod:`benchmarks.load`). The logs are written once for a case (:func:`prepare`), the same ones to the disk
 and to Swift; their content follows from a seed, and every byte that comes is compared with it.
 
-Parameters:
+Parameters beside those of :mod:`benchmarks.load.measuring`:
 
 ``source``
     ``"disk"``, or ``"swift"``: then the server leaves out the disk; ``"direct"``: there is no log server, the
@@ -15,16 +15,8 @@ Parameters:
     ``"on"`` or ``"off"``, in the server
 ``chunk``
     bytes of the server's reads
-``users``
-    concurrent requests, each on a separate connection
-``total``, ``seconds``
-    requests in all, or how long new ones are begun
-``objects``, ``selection``
-    how many logs there are; ``"each"`` one after the other, or any at ``"random"``
-``size``
-    bytes of a log
-``records``
-    the directory of the records, below ``results/records``; empty: they are not kept
+``selection``
+    of the logs: ``"each"`` one after the other, or any at ``"random"``
 
 Results: of the part that counts (:func:`benchmarks.load.analysis.window`), the phases' times in milliseconds as
 ``sent_p50_ms``, ``response_p99_ms``, ``transfer_p50_ms`` and so on; ``server_cpu_ms`` and ``swift_cpu_ms`` of a
@@ -107,8 +99,6 @@ def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the logs to the disk and into each Swift; what is on the disk stays for later runs of the same size."""
-    from benchmarks.load import protocols
-
     told = surroundings()
     plan = writing(parameters, told["access"])
     content = Content(plan)
@@ -117,9 +107,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for step in Schedule(plan).share(0, 1):
         _write(root / step.name, content, step)
     for each in measuring.servers(told):
-        plan = writing(parameters, each["access"])
-        protocols.once(plan).make_container(CONTAINER.name(1))
-        measuring.do_all(plan)
+        measuring.do_all(writing(parameters, each["access"]), make=CONTAINER.name(1))
     return {"root": str(root)}
 
 

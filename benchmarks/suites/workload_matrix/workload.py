@@ -5,16 +5,12 @@ deleted after the last workload (:func:`finish`: cleanup and dispose). Each run 
 it goes on, this machine and every process of the servers are sampled, so for each workload is known which resource was
 used up.
 
-Parameters:
+Parameters beside those of :mod:`benchmarks.load.measuring`:
 
-``size``
-    bytes of an object
 ``workers``
     that do one operation after the other
 ``reads``
     percent of the operations that read; the others write
-``seconds``
-    in which new operations are begun
 ``objects``
     that are read, and as many others that are written
 ``processors``
@@ -24,8 +20,6 @@ Parameters:
     bytes a second of the network path to the servers (:mod:`benchmarks.load.path`); 0: any
 ``think``
     seconds that a worker waits after an operation
-``records``
-    the directory of the records, below ``results/records``; empty: they are not kept
 
 Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, times in milliseconds
 as ``whole_p50_ms``, and of :func:`benchmarks.load.report.usage_figures` what was used; ``bottleneck`` in words.
@@ -38,7 +32,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.worker import surroundings
-from benchmarks.load import measuring, protocols
+from benchmarks.load import measuring
 from benchmarks.load.plan import Names, Operation, Plan
 
 CONTAINERS = Names("r(1,1)", "matrix")
@@ -78,25 +72,18 @@ def main_plan(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make the container and write what is read."""
-    access = surroundings()["access"]
     writing = written(1, {**parameters, "reads": 0}, scan=True)
-    chosen = plan(access, writing, total=writing.scanned)
-    with contextlib.closing(protocols.once(chosen)) as service:
-        service.make_container(CONTAINERS.name(1))
-    measuring.do_all(chosen)
+    chosen = plan(surroundings()["access"], writing, total=writing.scanned)
+    measuring.do_all(chosen, make=CONTAINERS.name(1))
     return {}
 
 
 def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Delete the objects and remove the container."""
-    access = surroundings()["access"]
-    deleting = Operation(
-        "delete", containers=CONTAINERS, objects=Names(f"r(1,{2 * parameters['objects']})", PREFIX), scan=True
-    )
-    chosen = plan(access, deleting, total=deleting.scanned)
-    measuring.do_all(chosen, gone=404)
-    with contextlib.closing(protocols.once(chosen)) as service:
-        service.remove_container(CONTAINERS.name(1))
+    objects = Names(f"r(1,{2 * parameters['objects']})", PREFIX)
+    deleting = Operation("delete", containers=CONTAINERS, objects=objects, scan=True)
+    chosen = plan(surroundings()["access"], deleting, total=deleting.scanned)
+    measuring.do_all(chosen, remove=CONTAINERS.name(1), gone=404)
     return {}
 
 
