@@ -8,11 +8,7 @@ from scipy.stats import bootstrap
 
 from benchmarks.harness import compare, statistics
 from tests.benchmarks import samples
-from tests.benchmarks.samples import SPREAD
-
-
-def times(factor: float) -> list[float]:
-    return [seconds * factor for seconds in SPREAD]
+from tests.benchmarks.samples import SPREAD, times
 
 
 def row(before: list[float], after: list[float], **fields) -> compare.Row:

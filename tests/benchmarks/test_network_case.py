@@ -3,17 +3,13 @@
 import collections
 import dataclasses
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance32
 from benchmarks.backends.logserver import LogServer
 from benchmarks.backends.network import SERVER, Network
 from benchmarks.harness import results
-from benchmarks.harness.engine import ROOT
 from benchmarks.load import measuring
 from benchmarks.load.bottleneck import Limits, find
 from benchmarks.load.content import Content
@@ -78,25 +74,3 @@ def test_the_table_says_what_the_limit_is() -> None:
         ["stock-1w", "128", "1", "3", "1", "6", "path", "path of it: figures"],
         ["fastio-sendfile-1w", "256", "2 (2–2)", "1.5", "0.5 (0.5–0.5)", "3", "none", "none of it: figures"],
     ]
-
-
-@pytest.mark.parametrize("trace", ["on", BY_REQUEST])
-def test_the_database_of_a_service_has_patience(tmp_path: Path, trace: str) -> None:
-    """Whatever else the service has."""
-    fake = tmp_path / "oslo_db" / "sqlalchemy"
-    fake.mkdir(parents=True)
-    for each in (fake.parent, fake):
-        (each / "__init__.py").touch()
-    (fake / "engines.py").touch()
-    alchemy = tmp_path / "sqlalchemy"
-    alchemy.mkdir()
-    (alchemy / "__init__.py").write_text(
-        "class event:\n    listens_for = lambda *_, **__: lambda function: print('patient', flush=True)\n"
-    )
-    (alchemy / "engine.py").write_text("Engine = None\n")
-    environment = {"PYTHONPATH": f"{SITE}:{ROOT}:{tmp_path}", SITE_VARIABLE: Glance32(trace=trace).site()}
-    done = subprocess.run(
-        [sys.executable, "-c", "import oslo_db.sqlalchemy.engines"], env=environment, capture_output=True, text=True,
-        timeout=60,
-    )  # fmt: skip
-    assert (done.stdout.split(), done.stderr) == (["patient"], "")

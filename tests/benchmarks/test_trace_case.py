@@ -1,12 +1,7 @@
 """The benchmark of tracing with few events, and what is said of its figures."""
 
-import subprocess
-import sys
-
 import pytest
 
-from benchmarks.backends.base import ROOT
-from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance32
 from benchmarks.harness.tables import EMPTY
 from benchmarks.suites.trace import tables
 from benchmarks.suites.trace import workload as trace
@@ -20,22 +15,6 @@ def test_spans_that_are_lost_are_no_measurement(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(trace.LostSpans):
         trace.spans({"count": 50})
     assert recorder.active is None
-
-
-def test_a_request_says_whether_it_is_recorded() -> None:
-    program = (
-        "from fastio.trace import recorder, wsgi\n"
-        "recorder.active = kept = recorder.Recorder('/nowhere')\n"
-        "seen = []\n"
-        "wsgi._Request = lambda environ, *names: type('', (), {'run': lambda self, *_: seen.append(True)})()\n"
-        "application = wsgi.traced(lambda environ, start: seen.append(False), 'glance-api')\n"
-        "for header in (None, 'off', 'off', 'on', None):\n"
-        "    application({} if header is None else {'HTTP_X_TRACE': header}, None)\n"
-        "print(seen, recorder.active is kept)\n"
-    )
-    environment = {"PYTHONPATH": f"{SITE}:{ROOT}", SITE_VARIABLE: Glance32(trace=BY_REQUEST).site()}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[True, False, False, True, True] True\n", done.stderr
 
 
 SAME = [1.0 + number / 10_000 for number in range(-10, 11)]

@@ -9,13 +9,7 @@ from benchmarks.harness.engine import Case
 from benchmarks.validate import measurements
 from benchmarks.validate.environments import Environment, Variant
 from tests.benchmarks import samples
-
-#: Seconds of seven runs, with a spread as a shared machine has it.
-SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
-
-
-def times(factor):
-    return [seconds * factor for seconds in SPREAD]
+from tests.benchmarks.samples import FAILURE, SPREAD, times
 
 
 def row_of(candidate, stock=SPREAD, **fields):
@@ -75,13 +69,12 @@ def test_wrong_data_is_a_failure():
 
 
 def test_a_variant_that_can_not_run_what_stock_can():
-    failure = {"reason": "exit status 1", "status": 1, "stderr": "a traceback\nOSError: no\n"}
-    row = row_of(samples.variant([], failure=failure))
-    assert (row.verdict, row.failure) == ("FAILED: exit status 1: OSError: no", True)
-    both = row_of(samples.variant([], failure=failure), stock=samples.variant([], failure=failure))
+    row = row_of(samples.variant([], failure=FAILURE))
+    assert (row.verdict, row.failure) == ("FAILED: exit status 1: ValueError: <bad>", True)
+    both = row_of(samples.variant([], failure=FAILURE), stock=samples.variant([], failure=FAILURE))
     assert not both.failure
-    stock = row_of(SPREAD, stock=samples.variant([], failure=failure))
-    assert (stock.verdict, stock.failure) == ("stock: FAILED: exit status 1: OSError: no", False)
+    stock = row_of(SPREAD, stock=samples.variant([], failure=FAILURE))
+    assert (stock.verdict, stock.failure) == ("stock: FAILED: exit status 1: ValueError: <bad>", False)
 
 
 def skipping(*rows):

@@ -15,7 +15,7 @@ from benchmarks.validate.environments import Environment, Variant
 from benchmarks.validate.outcome import Outcome
 from benchmarks.validate.sandbox import Isolation
 from tests.benchmarks import samples
-from tests.benchmarks.validate.test_measurements import SPREAD, times
+from tests.benchmarks.samples import SPREAD, times
 
 PYTHON = Python("/usr/bin/python3.13", "3.13.1", "/usr")
 CHANGED = "eventlet/green/my module.py"
