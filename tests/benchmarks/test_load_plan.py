@@ -123,13 +123,6 @@ def test_workers_share_exactly_the_plan(operations, total, workers, seed, rate) 
         assert alone[0].due == 0 and all(a.due <= b.due for a, b in itertools.pairwise(alone))
 
 
-def test_each_object_once() -> None:
-    write = Operation("write", objects=Names("r(5,44)", "object-"), sizes="c(3)B")
-    steps = list(Schedule(plan(write, total=40)).share(0, 1))
-    assert [step.name for step in steps] == [f"object-{number}" for number in range(5, 45)]
-    assert {(step.container, step.size) for step in steps} == {("load1", 3)}
-
-
 @given(data=st.data())
 def test_any_part_of_an_object_is_that_part_of_it(data) -> None:
     made, size = Content(plan()), data.draw(st.sampled_from([0, 1, 1000, 70_000, 3_000_001]))

@@ -141,8 +141,7 @@ def test_it_is_a_patch_as_git_makes_them(patch: pathlib.Path) -> None:
 
 def changed_by(patch: pathlib.Path, *parts: str) -> list[str]:
     """The files in these directories that a patch leaves changed or new."""
-    names = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
-    return [name for name in names if name.partition("/")[0] in parts]
+    return [name for name in files_of(patch) if name.partition("/")[0] in parts]
 
 
 @each_patch
