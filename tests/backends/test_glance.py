@@ -126,7 +126,7 @@ def test_uwsgi_has_the_options_of_the_documentation(usable: Usable, tmp_path: Pa
 @pytest.mark.parametrize("name", SERVICES)
 @pytest.mark.parametrize("trace", ["off", BY_REQUEST])
 def test_many_concurrent_uploads(usable: Usable, tmp_path: Path, name: str, trace: str) -> None:
-    """What sqlite refuses to threads. With the flavor ``identity`` an image has an owner."""
+    """sqlite refuses this to threads. With the flavor ``identity`` an image has an owner."""
     data = os.urandom(100_000)
     with usable(name)(tmp_path, flavor="identity", trace=trace) as running, ThreadPoolExecutor(20) as pool:
         made = list(pool.map(check_image, [running.access()] * 20, [data] * 20))
