@@ -1,7 +1,9 @@
 """Run benchmark suites: ``python -m benchmarks SUITE … [pytest's options]``, or ``tox -e bench -- SUITE …``.
 
 ``all`` stands for every suite. The glance environments that a suite needs are made first, where ``BENCHMARK_GLANCE32``
-and ``BENCHMARK_GLANCE33`` name interpreters that do not exist yet. Each suite writes ``results/SUITE.json``.
+and ``BENCHMARK_GLANCE33`` name interpreters that do not exist yet. Each suite writes ``results/SUITE.json``. Several
+suites run side by side with ``--quick``, which measures nothing. ``soak [--seconds S]`` runs
+:mod:`benchmarks.tools.soak`.
 """
 
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS, set_up
 from benchmarks.harness.environments import SetupError
+from benchmarks.tools import side_by_side
 from fastio.errors import meant
 
 SUITES = Path(__file__).parent / "suites"
@@ -18,7 +21,7 @@ SUITES = Path(__file__).parent / "suites"
 GLANCE = {
     "clients": ("glance32",),
     **dict.fromkeys(
-        ("concurrency", "glance", "never_slower", "trace"),
+        ("concurrency", "glance", "never_slower", "soak", "trace"),
         ("glance32", "glance33"),
     ),
 }
@@ -36,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     if not chosen:
         print(f"{__doc__}\nSuites: {', '.join(known)}", file=sys.stderr)
         return 2
-    for name in chosen:
+    for name in chosen if chosen != ["soak"] else ():
         if name not in (*known, "all"):
             print(f"no suite {name!r}{meant(name, known)}; suites: all, {', '.join(known)}", file=sys.stderr)
             return 2
@@ -49,7 +52,12 @@ def main(arguments: Sequence[str]) -> int:
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1
+    if chosen == ["soak"]:
+        return subprocess.run([sys.executable, "-m", "benchmarks.tools.soak", *arguments[count:]]).returncode
     pytest = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--benchmark-quiet", "-o", "python_files=bench_*.py"]
+    if "--quick" in arguments and "-k" not in arguments:
+        commands = ([side_by_side.BETWEEN, *pytest, str(SUITES / name), *arguments[count:]] for name in chosen)
+        return side_by_side.main([word for command in commands for word in command])
     command = [*pytest, *(str(SUITES / name) for name in chosen), *arguments[count:]]
     return subprocess.run(command).returncode
 

@@ -2,7 +2,7 @@
 
 ``tests/guarantees/scenarios.py`` has what that is. All scenarios are run stock and patched, in separate processes, and
 must show the same, natively and under eventlet: with all of the default in every run of the tests, with each patch
-alone in ``tox -e equivalence``.
+alone in ``tox -e tests-benchmarks``.
 
 The scenarios are about ``subprocess`` and eventlet. The patches of glance_store's drivers, of glance and of its client
 stay out of it, their ``fix_`` patches too: those need servers, and separate tests.
@@ -28,7 +28,7 @@ pytestmark = [
     ),
     pytest.mark.limit(600),
 ]
-each_alone = pytest.mark.skipif(not os.environ.get("GUARANTEES"), reason="only in tox -e equivalence")
+each_alone = pytest.mark.skipif(not os.environ.get("GUARANTEES"), reason="only in tox -e tests-benchmarks")
 
 WORKER = pathlib.Path(__file__).parent / "guarantees" / "worker.py"
 WORLDS = ["native", pytest.param("green", marks=needs_eventlet)]

@@ -1,4 +1,4 @@
-"""Workloads notice wrong bytes, stock under the name of fastio, and bad parameters. ``tox -e bench-quick`` runs all."""
+"""Workloads notice wrong bytes, stock under the name of fastio, and bad parameters. ``--quick`` runs all."""
 
 import pathlib
 import re
