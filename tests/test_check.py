@@ -224,9 +224,9 @@ DEPLOYMENTS = {
     "DevStack": ("http-socket=:1 processes=2 enable-threads=true socket-timeout=10 need-app=true",
                  ["threads", "chunked-input-limit", "socket-timeout"]),
     "kolla-ansible": ("http=:1 processes=5 enable-threads=true socket-timeout=30 chunked-input-limit=67108864",
-                      ["threads", "http", "need-app"]),
+                      ["http", "threads", "need-app"]),
     "kolla-ansible, TLS": ("https=:1,/cert,/key processes=5 enable-threads=true chunked-input-limit=67108864",
-                           ["threads", "http-buffer-size", "socket-timeout", "need-app"]),
+                           ["http-buffer-size", "threads", "socket-timeout", "need-app"]),
     "openstack-ansible, TLS": ("https-socket=:1,/cert,/key processes=16 enable-threads=true",
                                ["https-socket", "threads", "chunked-input-limit", "socket-timeout", "need-app"]),
     "openstack-helm": ("http-socket=:1 processes=1 route-user-agent=^kube-probe.*",
@@ -313,6 +313,13 @@ def test_the_figures_are_those_of_the_results() -> None:
     assert f"not {uploads[1]:,.0f} as" in advice._UPLOADS[0]
     ratio = row("glance_shipped", "glance-33-shipped-download", "fastio")[1][""]["stock"][0]
     assert f"{ratio:.2f} times" in advice._CHUNKS[0]
+    routed, advised = (
+        case["rows"]["fastio"][1][1]
+        for name in ("kolla-ansible-download", "kolla-ansible-advised-download")
+        for case in runs["deployments"]["cases"]
+        if case["name"] == name
+    )
+    assert f"reaches {advised:,.0f} MB/s, not {routed:.0f}" in advice._ROUTER[0]
 
 
 def test_the_summary_takes_25_lines(tmp_path: Path) -> None:
