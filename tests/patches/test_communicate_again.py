@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.child import Gate
 from tests.conftest import MONKEY_PATCHED
 
 if MONKEY_PATCHED:
@@ -15,13 +16,20 @@ if MONKEY_PATCHED:
 import subprocess  # noqa: E402
 
 LINES = [str(number) for number in range(40)]
-#: Writes a line every 10 ms.
-CHILD = f"import time\nfor line in {LINES!r}:\n    print(line, flush=True)\n    time.sleep(0.01)"
+#: Writes a line every 10 ms, and the last one when it may.
+CHILD = f"""
+import os, sys, time
+for line in {LINES[:-1]!r}:
+    print(line, flush=True)
+    time.sleep(0.01)
+os.read(int(sys.argv[1]), 1)
+print({LINES[-1]!r})
+"""
 
 
-def start() -> "subprocess.Popen[bytes]":
+def start(gate: Gate) -> "subprocess.Popen[bytes]":
     # A second pipe, or communicate() would be one read().
-    popen = subprocess.Popen([sys.executable, "-ISc", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    popen = subprocess.Popen([sys.executable, "-ISc", CHILD, str(gate.fds[0])], pass_fds=gate.fds, stdout=-1, stderr=-1)
     # Only after a first call do those that follow go on with what it has read.
     with pytest.raises(subprocess.TimeoutExpired):
         popen.communicate(timeout=0.001)
@@ -33,12 +41,13 @@ def look(popen: "subprocess.Popen[bytes]", seen: list[list[str]]) -> None:
     try:
         popen.communicate(timeout=0.05)
     except subprocess.TimeoutExpired as error:
-        seen.append((error.output or b"").decode().split())
+        if error.output:
+            seen.append(error.output.decode().split())
 
 
 @pytest.fixture
 def alarm() -> Any:
-    """``alarm(function)`` calls it in a signal handler soon, and once more later."""
+    """``alarm(function)`` calls it in a signal handler every 0.1 s."""
     before = signal.getsignal(signal.SIGALRM)
 
     def start(function: Callable[[], None]) -> None:
@@ -50,15 +59,17 @@ def alarm() -> Any:
     signal.signal(signal.SIGALRM, before)
 
 
-def test_a_signal_handler_sees_the_output_and_leaves_it_in_order(patched: Any, alarm: Any) -> None:
-    popen = start()
+def test_a_signal_handler_sees_the_output_and_leaves_it_in_order(patched: Any, alarm: Any, gate: Gate) -> None:
+    popen = start(gate)
     seen: list[list[str]] = []
 
     def handler() -> None:
         if len(seen) < 2:
             look(popen, seen)
+            if len(seen) == 2:
+                gate.open()
 
     alarm(handler)
     output = popen.communicate()[0].decode().split()
     assert output == LINES
-    assert seen and all(lines and lines == LINES[: len(lines)] for lines in seen)
+    assert len(seen) == 2 and all(lines == LINES[: len(lines)] for lines in seen)

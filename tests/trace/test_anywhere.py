@@ -1,6 +1,5 @@
 """Spans end in finalizers, in handlers of signals and in forked children, and nothing hangs."""
 
-import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -27,12 +26,6 @@ from fastio.trace.streams import Body, Passed, watch
 
 def record(name):
     spans.Span(name).end()
-
-def until(true):
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        sys.modules.get("eventlet", time).sleep(0.01)
 """
 
 
@@ -161,7 +154,7 @@ record("test.first")
 libc.open_at = opening
 began = time.monotonic()
 recorder.start(directory + "-other")
-assert time.monotonic() - began < 0.5
+assert time.monotonic() - began < recorder._PATIENCE / 2
 record("test.second")
 recorder._PATIENCE = 0.5
 ran = []
@@ -179,33 +172,3 @@ def test_no_wait_for_a_dead_disk(recording, tmp_path, mode):
     assert recording(DEAD_DISK, mode) == f"ended {int(mode == 'green')}\n"
     other = tmp_path.with_name(f"{tmp_path.name}-other")
     assert [span.name for span in traces.spans(other)] == ["test.second"]
-
-
-WORKERS = """
-recorder.start(directory)
-record("test.parent")
-until(lambda: recorder.active.settle() or recorder.active.written == 1)
-pids = []
-for child in range(3):
-    record("test.before")
-    pid = os.fork()
-    if not pid:
-        # As a worker of oslo.service: another hub, since two processes with one epoll object take each other's events.
-        eventlet.hubs.use_hub()
-        for _ in range(10):
-            record("test.child")
-            eventlet.sleep(0.01)
-        recorder.stop()
-        os._exit(0)
-    pids.append(pid)
-print([os.waitpid(pid, 0)[1] for pid in pids])
-"""
-
-
-@needs_eventlet
-def test_workers_that_are_forked_by_a_service(recording, tmp_path):
-    assert recording(WORKERS) == "[0, 0, 0]\n"
-    names = sorted([span.name for span in traces.of_file(path)] for path in traces.files(tmp_path))
-    assert names == [["test.child"] * 10] * 3 + [["test.parent"] + ["test.before"] * 3]
-    pids = {span.resource["process.pid"] for span in traces.spans(tmp_path)}
-    assert len(pids) == 4 and os.getpid() not in pids
