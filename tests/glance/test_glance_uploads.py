@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fastio
@@ -89,8 +89,6 @@ _SIZES = st.lists(
 )
 
 
-# The patch is in place for all of the examples.
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chunks=_CHUNKS, sizes=_SIZES)
 @example(chunks=[b"abcd", b"efgh"], sizes=[(4,), (4,), (4,)])
 @example(chunks=[b"abcdef"], sizes=[(2,), (2,), (2,), (2,)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("openstack", reason="openstacksdk is not installed: pip install '.[client]'")
@@ -97,7 +97,7 @@ def both(way: Way, server: Server, timeout: float | None = None) -> tuple[Any, b
     return stock, kept.getvalue(), file.getvalue()
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 @given(
     size=st.integers(0, 3 * MIB) | st.sampled_from([0, 1, MIB, 2 * MIB]),
     breaks_off=st.none() | st.integers(0, 3 * MIB),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 requests = pytest.importorskip("requests", reason="requests is not installed: pip install '.[client]'")
@@ -28,8 +28,6 @@ from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.uploads import (  # noqa: E402
     BLOCK,
     BLOCKS,
-    KIB,
-    MIB,
     OK,
     RUNS,
     SENDFILE,
@@ -39,9 +37,9 @@ from tests.patches.uploads import (  # noqa: E402
     outcome,
     put,
     recorder,
-    upstreams_block,
 )
-from tests.stores.images import Ticker, content  # noqa: E402
+from tests.stores.http_server import stock_block  # noqa: E402
+from tests.stores.images import KIB, MIB, Ticker, content  # noqa: E402
 
 SIZES = [0, 1, BLOCK, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 5 * BLOCK, MIB - 1, MIB, MIB + 1, MIB + BLOCK, 5 * MIB + 3]
 
@@ -61,7 +59,7 @@ OPENED: dict[str, Callable[[pathlib.Path], Any]] = {
 }
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40)
 @given(
     size=st.integers(0, 3 * MIB) | st.sampled_from(SIZES),
     begin=st.integers(0, 2 * BLOCK),
@@ -132,7 +130,7 @@ def test_changes_in_the_buffer_of_a_file_are_sent(mode: str, path: pathlib.Path)
 def test_it_is_sent_by_the_kernel(path: pathlib.Path) -> None:
     path.write_bytes(content(5 * MIB))
     with recorder(5 * MIB) as server:
-        for names, local, first in (([SENDFILE], True, upstreams_block()), ([BLOCKS, SENDFILE], False, BLOCK)):
+        for names, local, first in (([SENDFILE], True, stock_block()), ([BLOCKS, SENDFILE], False, BLOCK)):
             with (
                 fastio.patched(names, strict=True),
                 pytest.MonkeyPatch.context() as patch,
@@ -287,7 +285,7 @@ CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], 
 @pytest.mark.parametrize("name", list(CASES))
 def test_bodies_of_each_patch(name: str, path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     make, send, of_blocks, of_sendfile = CASES[name]
-    if name == "strings" and upstreams_block() == 8192:
+    if name == "strings" and stock_block() == 8192:
         pytest.skip("the socket of http.client takes no text")
     path.write_bytes(b"0123456789abcdef" * (MIB // 16))
 
@@ -385,7 +383,7 @@ def test_a_peer_that_goes_away(names: list[str], path: pathlib.Path, ends: tuple
         assert caught.value.args == (errno.EPIPE, os.strerror(errno.EPIPE))
         if not (MONKEY_PATCHED and SENDFILE in names):
             # The block that could not be sent has been read.
-            assert file.tell() % (MIB if names == [BLOCKS] else upstreams_block()) == 0
+            assert file.tell() % (MIB if names == [BLOCKS] else stock_block()) == 0
         assert MIB < file.tell() < 16 * MIB
     going.join(30)
 
@@ -519,8 +517,8 @@ def test_others_may_move_in_the_file(path: pathlib.Path, monkeypatch: pytest.Mon
         connection = plainly(server)
         connection.request("PUT", "/", body=file, headers={"Content-Length": str(3 * MIB)})
         connection.close()
-        assert positions[0] == upstreams_block()
-        assert positions[1] > upstreams_block()
+        assert positions[0] == stock_block()
+        assert positions[1] > stock_block()
         assert file.tell() == 3 * MIB
 
 

@@ -9,7 +9,7 @@ import subprocess
 import warnings
 from typing import Any
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import fastio
@@ -148,7 +148,7 @@ def test_text(
     event(seen[0].get("error", "text"))
 
 
-@settings(max_examples=max(settings.default.max_examples // 4, 10), suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(settings.default.max_examples // 4, 10))
 @given(
     before=children(reads=False),
     after=children(),
@@ -213,7 +213,7 @@ def test_timeouts(
         assert last["offset"] == len(input.encode("latin-1") if mode else input)
 
 
-@settings(max_examples=max(settings.default.max_examples // 4, 10), suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(settings.default.max_examples // 4, 10))
 @given(
     child=children(reads=False),
     stdout=st.sampled_from(["PIPE", "PIPE", "DEVNULL"]),

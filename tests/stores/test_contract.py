@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("glance_store")
@@ -184,7 +184,7 @@ def part_of(store: Any, url: str, offset: int, length: int | None) -> tuple[byte
     return b"".join(chunks), size
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8)
 @given(
     chunks=st.integers(0, 5),
     rest=st.sampled_from([-1, 0, 1, 4097]),
@@ -443,7 +443,7 @@ def kept(own: Driver, store: Any) -> Iterator[str]:
     store.delete(url)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 @given(offset=SIZES, length=st.none() | SIZES, chunk=st.sampled_from([4 * KIB, 100_003, MIB, 4 * MIB]))
 def test_any_part_of_an_image(own: Driver, store: Any, kept: str, offset: int, length: int | None, chunk: int) -> None:
     end = len(IMAGE) if not length else offset + length

@@ -49,11 +49,7 @@ def test_the_image_is_in_memory_once(s3_store: Any) -> None:
     assert peak(lambda: add("twice")) > 1.8 * len(DATA)
 
 
-@hypothesis.settings(
-    max_examples=10,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
-)
+@hypothesis.settings(max_examples=10)
 @hypothesis.given(
     size=st.sampled_from([0, 1, 4095, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, 10 * MIB, 12 * MIB + 7]),
     short=st.sampled_from([None, 65536, MIB + 1]),

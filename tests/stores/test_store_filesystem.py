@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("glance_store")
@@ -114,7 +114,7 @@ def thin_store(open_store: Any) -> Any:
     return open_store("filesystem", filesystem_thin_provisioning=True)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30)
 @given(parts=st.lists(st.tuples(st.booleans(), st.integers(1, 5 * 64 * KIB)), max_size=6), known=st.booleans())
 @example(parts=[(True, 5 * 64 * KIB)], known=True)
 @example(parts=[(True, 64 * KIB + 1), (False, 1), (True, 3 * 64 * KIB)], known=False)

@@ -34,11 +34,7 @@ DATA = os.urandom(MIB) * 27
 patched = functools.partial(fastio.patched, ["store_s3"], strict=True)
 same = functools.partial(s3_wire.same, "store_s3")
 #: a property that runs against a server
-few = hypothesis.settings(
-    max_examples=6,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
-)
+few = hypothesis.settings(max_examples=6)
 
 
 @pytest.fixture
@@ -79,14 +75,6 @@ def test_a_part_is_read_in_chunks_of_the_setting(in_parts: Any, wire: Wire) -> N
         in_parts.add(file, size=12 * MIB)
     assert part_lengths(wire) == [PART, PART, 2 * MIB]
     assert file.asked == [3 * MIB] * 5
-
-
-def test_an_image_in_one_piece_is_read_in_chunks_of_the_setting(s3_store: Any, wire: Wire) -> None:
-    file = ImageFile(DATA[: 3 * MIB])
-    with patched(store_chunk_sizes={"s3": MIB}):
-        s3_store.add(file, size=3 * MIB)
-    assert file.asked == [MIB] * 4
-    assert [request.length for request in wire.take() if request.method == "PUT" and request.length] == [3 * MIB]
 
 
 def test_parts_of_an_image_of_many(in_parts: Any, wire: Wire, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastio.trace.analysis import clocks
@@ -18,7 +18,7 @@ from tests.trace.synthetic import BEGIN, MS, SECOND, Host
 
 #: ns by which sums of µs may be wrong: what the module calls tolerance, on both sides.
 ROUNDING = 3000
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=25)
 
 
 class Net:

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastio import cli
@@ -24,7 +24,7 @@ from fastio.trace.analysis.model import Trace, TraceError
 from tests.trace import synthetic
 from tests.trace.synthetic import HOSTS, Process, World
 
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=40)
 
 
 @pytest.fixture(scope="module")
