@@ -1,10 +1,7 @@
 """The files that ``pip install`` puts beside the modules, and that tox and CI run, exist."""
 
 import configparser
-import os
 import re
-import subprocess
-import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -109,63 +106,6 @@ def test_hooks_before_a_commit_and_a_push() -> None:
     in_ci = environments_of(workflow("ci.yml"))
     for hook in hooks:
         assert set(hook["entry"].removeprefix("tox -e ").split(",")) <= set(in_ci)
-
-
-#: Stands for tox: notes its environments and checkout, and fails for those that the test names.
-TOX = """#!/bin/sh
-echo "$@" >> "$NOTES"
-! grep -q 'fault' module.py
-"""
-
-
-def test_a_commit_and_a_push_are_held_until_tox_has_passed(tmp_path: Path) -> None:
-    """By the hooks of this repository, in another one, with a tox that takes no time and nothing from an index."""
-    pytest.importorskip("pre_commit", reason="it comes with tox -e package")
-    work, programs, notes = tmp_path / "work", tmp_path / "programs", tmp_path / "notes"
-    for each in (work, programs):
-        each.mkdir()
-    tox = programs / "tox"
-    tox.write_text(TOX)
-    tox.chmod(0o755)
-    environ = {
-        "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path), "NOTES": str(notes),
-        "PRE_COMMIT_HOME": str(tmp_path / "pre-commit"), "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
-        "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
-    }  # fmt: skip
-
-    def run(*command: str) -> int:
-        return subprocess.run(command, cwd=work, env=environ, stdout=subprocess.DEVNULL, timeout=100).returncode
-
-    def noted() -> list[str]:
-        found = notes.read_text().splitlines() if notes.exists() else []
-        notes.unlink(missing_ok=True)
-        return found
-
-    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
-    here = re.sub(r"language: python\n +additional_dependencies: \[tox\]\n", "language: system\n", text)
-    assert here.count("language: system") == text.count("language: ") == 2
-    (work / ".pre-commit-config.yaml").write_text(here)
-    (work / "module.py").write_text("pass\n")
-    assert run("git", "init", "-q", "--bare", str(tmp_path / "bare")) == 0
-    assert run("git", "init", "-q", "-b", "main") == run("git", "remote", "add", "origin", str(tmp_path / "bare")) == 0
-    assert run(sys.executable, "-m", "pre_commit", "install") == run("git", "add", ".") == 0
-    assert noted() == []
-
-    assert run("git", "commit", "-q", "-m", "a change") == 0
-    assert noted() == ["-e lint"]
-    assert run("git", "push", "-q", "origin", "main") == 0
-    assert noted() == ["-e docs,package"]
-
-    (work / "module.py").write_text("fault\n")
-    assert run("git", "commit", "-q", "-a", "-m", "a fault") != 0
-    assert run("git", "commit", "-q", "-a", "-m", "a fault", "--no-verify") == 0
-    assert run("git", "push", "-q", "origin", "main") != 0
-    assert noted() == ["-e lint", "-e docs,package"]
-    pushed = subprocess.run(
-        ["git", "log", "--format=%s", "main"], cwd=tmp_path / "bare", env=environ, capture_output=True, text=True
-    )
-    assert pushed.stdout.splitlines() == ["a change"]
 
 
 def test_files_that_run_natively_only_exist():
