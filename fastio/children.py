@@ -4,11 +4,16 @@ A child is patched once it imports a library that fastio has patches for. Most c
 imported here.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Callable
 
 from fastio.patching import imports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Settings that ask for something from the start of a process.
 _AT_ONCE = ("FASTIO_TRACE",)

@@ -19,7 +19,7 @@ from tests.conftest import needs_eventlet, uwsgi
 ROOT = pathlib.Path(__file__).parent.parent
 FASTIO = ROOT / "fastio"
 REPORT = """
-import json, sys
+import json, subprocess, sys
 import fastio
 status = fastio.status()
 print(json.dumps({
@@ -401,7 +401,7 @@ class TestChildren:
 import fastio, sys
 before = "fastio.patching.patcher" in sys.modules
 import {module}
-import fastio.service
+import fastio.service, subprocess
 print(before, fastio.service._followed, fastio.status().outcome("communicate").value)
 """
         done = run("sh", "-c", f'{sys.executable} -c "$0"; true', code)
@@ -427,7 +427,7 @@ def test_forked_workers_are_patched(script: Script) -> None:
 
 
 SPAWNS = """
-    import json, multiprocessing, os, pathlib, sys
+    import json, multiprocessing, os, pathlib, subprocess, sys
     if AUTO:
         import fastio.auto
     def tell(path):
@@ -509,7 +509,7 @@ class TestFailurePolicy:
     @POLICIES
     @pytest.mark.parametrize("how", ["children", "trace"])
     def test_in_a_child_whose_environment_the_program_has_changed(self, policy: str, how: str, script) -> None:
-        path = script(REPORT.replace("import json", "import json, subprocess"))
+        path = script(REPORT)
         code = f"FASTIO_CHUNK_SIZE='12 parsecs' exec {path}"
         options = ["--on-error", policy] if policy else []
         env = environment(**({"FASTIO_TRACE": str(path.parent / "trace")} if how == "trace" else {}))
@@ -601,7 +601,7 @@ def test_the_options_are_read_again_when_the_service_reloads_its_files(how: str,
     pytest.importorskip("oslo_config")
     path = script(
         """
-        import pathlib, sys
+        import pathlib, subprocess, sys
         import fastio
         from oslo_config import cfg
         file = pathlib.Path(sys.argv[-1])
@@ -626,6 +626,7 @@ def test_the_summary_goes_to_the_service_s_log(script: Script) -> None:
     pytest.importorskip("oslo_log")
     path = script(
         """
+        import subprocess
         from oslo_config import cfg
         from oslo_log import log
         log.register_options(cfg.CONF)
@@ -640,6 +641,7 @@ def test_guru_meditation_reports_have_a_section(script: Script) -> None:
     pytest.importorskip("oslo_reports")
     path = script(
         """
+        import subprocess
         from oslo_reports import guru_meditation_report as gmr
         class Version:
             vendor_string = product_string = version_string_with_package = staticmethod(lambda: "x")

@@ -1,7 +1,8 @@
 """Code that bypasses the patches: holders of a class that ``eventlet.monkey_patch()`` has since replaced."""
 
+# As of weakref, which takes longer to import.
+import _weakref
 import sys
-import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -26,7 +27,7 @@ def native_popen() -> Any:
         if of is module and (popen is None or _is_native(popen, module)):
             return popen
         popen = _look_for(module)
-    _last = module, (lambda: None) if popen is None else weakref.ref(popen)
+    _last = module, (lambda: None) if popen is None else _weakref.ref(popen)
     return popen
 
 

@@ -1,18 +1,23 @@
 """Calls that wait until a module is imported.
 
-wrapt has such hooks as well, but importing it takes longer than all of fastio.
+wrapt has such hooks as well, but importing it takes longer than all of fastio. Each child of a patched program imports
+this module, and so it imports nothing that Python has not imported at its start.
 """
 
-import importlib
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
 
 from fastio.patching.proxy import Proxy
 
-_bootstrap: Any = importlib._bootstrap  # type: ignore[attr-defined]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+_bootstrap: Any = sys.modules["_frozen_importlib"]
 #: callbacks, by the module that they wait for
 _waiting: dict[str, list[Callable[[Any], object]]] = {}
 #: modules among them that are being imported

@@ -11,11 +11,9 @@ Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target
 # The nodes of syntax trees alone: ast, as hashlib and linecache, takes longer to import than what is done here.
 import _ast as ast
 import importlib
-import json
 import os
 import re
 import sys
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
@@ -77,6 +75,9 @@ class Known(NamedTuple):
 @cache
 def table() -> dict[str, dict[str, str]]:
     """``{"module:qualified.name": {hash: releases}}``, as generated; releases are ``eventlet 0.37.0 0.38.2``."""
+    # Imported when it is wanted, for code that is replaced.
+    import json
+
     # It may be in an archive.
     loader: Any = sys.modules[__name__].__loader__
     return json.loads(loader.get_data(os.path.join(os.path.dirname(__file__), "fingerprints.json")))
@@ -142,7 +143,7 @@ def span(releases: str) -> str:
 
 
 #: The texts of trees that were asked for. Code does not change, and every look at the patches asks for the same.
-_spelled: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()
+_spelled: dict[CodeType, str] = {}
 
 
 def hash_of(function: FunctionType) -> str | None:

@@ -34,9 +34,6 @@ def look_for(targets: Iterable[Target], libraries: Iterable[str] = ()) -> None:
     wanted = (*libraries, *(module for target in targets for module in missing(target)))
     for module in dict.fromkeys(module for module in wanted if module not in sys.modules):
         top = module.partition(".")[0]
-        if module == "subprocess":
-            importlib.import_module(module)
-            continue
         try:
             if top not in specs:
                 specs[top] = _find(top)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastio import config, log
 from fastio.errors import PatchError, SettingError, meant
-from fastio.patching import distributions, holders, hooks, known_code, modules, registry, state
+from fastio.patching import distributions, holders, hooks, imports, known_code, modules, registry, state
 from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
@@ -345,10 +345,14 @@ def _prepare(names: Collection[str]) -> None:
 
 def _load(names: Collection[str]) -> None:
     """Import the patches whose libraries are imported."""
-    importlib.import_module("subprocess")
+    if "eventlet" in sys.modules:
+        # Before it imports copies of it in its place.
+        importlib.import_module("subprocess")
     for name, listed in registry.listed().items():
         if name in names and not sys.modules.keys().isdisjoint(listed.libraries):
             registry.load(name)
+            # Read here and not with the lock held.
+            known_code.table()
 
 
 def _libraries(names: Iterable[str]) -> list[str]:
@@ -374,6 +378,14 @@ def _await_modules(names: Collection[str]) -> None:
 
 def _imported(module: str) -> None:
     """The thread has the import lock of ``module``, so it must not wait for ours."""
+    if module == "subprocess":
+        # eventlet imports it before it is complete itself, and the patches look at eventlet.
+        imports.when_none_is_halfway(lambda: _apply_to(module))
+    else:
+        _apply_to(module)
+
+
+def _apply_to(module: str) -> None:
     of_library = [name for name, listed in registry.listed().items() if module in listed.libraries]
     if wanted := [name for name in of_library if name in _STATE.wanted]:
         _load(wanted)

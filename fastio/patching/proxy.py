@@ -1,6 +1,10 @@
 """Proxy of an object of upstream's: forwards all attributes but a few."""
 
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Proxy:

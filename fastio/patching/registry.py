@@ -340,8 +340,9 @@ TABLE = (
     Listed("openstacksdk_download", "openstack"),
     Listed("openstacksdk_hashing", "openstack"),
     Listed("oslo_spawn", "oslo_concurrency", changes=True),
-    Listed("communicate", "subprocess"),
-    Listed("wait", "subprocess"),
+    # eventlet imports copies of subprocess in its place, so the original is patched before.
+    Listed("communicate", "subprocess", besides=("eventlet",)),
+    Listed("wait", "subprocess", besides=("eventlet",)),
     Listed("urllib3_blocks", "urllib3"),
     Listed("urllib3_sendfile", "urllib3", changes=True),
     # Correct what upstream does wrong, whichever function does the work beneath.
@@ -352,7 +353,7 @@ TABLE = (
     Listed("fix_cinder_file_volumes", "glance_store", changes=True),
     Listed("fix_cinder_read_errors", "glance_store", changes=True),
     Listed("fix_swift_last_segment", "glance_store", changes=True),
-    Listed("fix_wait_poll", "subprocess", changes=True),
+    Listed("fix_wait_poll", "subprocess", changes=True, besides=("eventlet",)),
     # Let other requests run.
     Listed("image_fairness", "glance_store"),
 )

@@ -118,8 +118,6 @@ def check_imported(taken: list[str], target: str, imported: dict[str, Any]) -> N
     if "import" in taken:
         # Its caller is asked through the classes it uses.
         expected |= {"subprocess"} if target.startswith("oslo_concurrency.") else {target}
-    if "patch" in taken:
-        expected |= {"subprocess"}
     if "monkey_patch" in taken:
         expected |= {"subprocess", "eventlet.green.subprocess", "eventlet.greenio", "eventlet.greenio.base"}
         expected |= {"eventlet.green.os", "os"}
