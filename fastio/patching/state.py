@@ -182,5 +182,8 @@ def _why_off(name: str) -> str:
     if name in settings.disabled or registry.ALL in settings.disabled and listed is not None:
         return f"disabled by {settings.sources['disabled']}"
     if listed is not None and not listed.in_profile(settings.profile):
-        return f"not in the profile {settings.profile} of {settings.sources['profile']}: {registry.load(name).changes}"
+        # It is not imported for that: the lock is held.
+        patch = registry.get(name)
+        why = patch.changes if patch is not None else "it changes more than speed"
+        return f"not in the profile {settings.profile} of {settings.sources['profile']}: {why}"
     return "not asked for"
