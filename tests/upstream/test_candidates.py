@@ -20,9 +20,13 @@ from benchmarks.tools.upstream.suites import CACHE
 from benchmarks.validate import diffs, projects
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "doc" / "source"
-PATCHES = sorted((SOURCE / "candidates").glob("*.patch"))
+#: Reports that are not public yet; source distributions have none.
+PRIVATE = SOURCE.parents[1] / "private"
+PUBLIC = sorted((SOURCE / "candidates").glob("*.patch"))
+PATCHES = [*PUBLIC, *sorted(PRIVATE.glob("*.patch"))]
 #: Scripts that show the fault which the diff of the same name corrects.
-REPRODUCERS = sorted((SOURCE / "candidates" / "reproduce").glob("*.py"))
+PUBLIC_REPRODUCERS = sorted((SOURCE / "candidates" / "reproduce").glob("*.py"))
+REPRODUCERS = [*PUBLIC_REPRODUCERS, *sorted((PRIVATE / "reproduce").glob("*.py"))]
 #: Those that take no note of reno's: eventlet has none, swiftclient's are written at a release, urllib3 has towncrier.
 WITHOUT_NOTES = ("eventlet", "python-swiftclient", "urllib3")
 #: Variables that name a Python which has the release of a project, and what its tests import.
@@ -113,15 +117,24 @@ def installed(patch: pathlib.Path) -> Installed:
 
 def test_every_diff_is_documented() -> None:
     page = (SOURCE / "upstream" / "candidates.rst").read_text(encoding="utf-8")
-    for patch in PATCHES:
+    for patch in PUBLIC:
         assert f"candidates/{patch.name}" in page and " ".join(release_of(patch)) in page
 
 
 def test_every_fault_has_a_report_that_can_be_filed() -> None:
     page = (SOURCE / "upstream" / "bugs.rst").read_text(encoding="utf-8")
-    for script in REPRODUCERS:
-        assert script.stem in {patch.stem for patch in PATCHES}
+    for script in PUBLIC_REPRODUCERS:
+        assert script.stem in {patch.stem for patch in PUBLIC}
         assert f"candidates/reproduce/{script.name}" in page and f"{script.stem}\n---" in page
+
+
+def test_no_page_and_no_release_has_a_private_report() -> None:
+    names = [script.stem for script in REPRODUCERS if script not in PUBLIC_REPRODUCERS]
+    pages = "".join(page.read_text(encoding="utf-8") for page in SOURCE.rglob("*.rst"))
+    assert not [name for name in names if name in pages]
+    assert "private" not in (SOURCE.parents[1] / "MANIFEST.in").read_text(encoding="utf-8")
+    report = (PRIVATE / "README.rst").read_text(encoding="utf-8") if names else ""
+    assert all(f"``{name}.patch``, ``reproduce/{name}.py``" in report for name in names)
 
 
 @each_patch
@@ -192,7 +205,7 @@ def test_the_tests_that_it_brings_pass_with_it_and_fail_without(patch: pathlib.P
 
 @pytest.mark.parametrize("script", REPRODUCERS, ids=lambda script: script.stem)
 def test_the_fault_is_there_without_it_and_gone_with_it(script: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    patch = SOURCE / "candidates" / f"{script.stem}.patch"
+    patch = script.parents[1] / f"{script.stem}.patch"
     stock = installed(patch)
     part = stock.copy(tmp_path)
     small = SMALL.get(script.stem)

@@ -25,7 +25,7 @@ DOES_NOTHING_TO_GLANCE = (
     "# Create a trust if the backend is registry.",
 )
 
-OWN = sorted((ROOT / "doc" / "source" / "candidates").glob("*.patch"))
+OWN = [*sorted((ROOT / "doc" / "source" / "candidates").glob("*.patch")), *sorted((ROOT / "private").glob("*.patch"))]
 OWN_SUITES = {
     "eventlet": "conformance-green,eventlet",
     "oslo.concurrency": "conformance-native,conformance-green,oslo-native,oslo-green",
