@@ -29,7 +29,7 @@ README = {
     "61": "less glance | Goals | glance-32 download, fastio, server CPU s/GiB | reached",
     "3.92": "sheepdog | cat | eventlet-fastio",
     "9": "less concurrency_glance32 | glance-32-100 | fastio",
-    "10": "less network_10gbit | What limits * | glance-32-10Gbit, tls-fastio-8w | x stock*",
+    "10": "less network_10gbit | Limits of * | glance-32-10Gbit, tls-fastio-8w | x stock*",
 }
 
 
