@@ -36,7 +36,7 @@ SLOWER, NOT_SLOWER, UNDECIDED = "slower", "not slower", "too few pairs"
 
 
 class Cell(NamedTuple):
-    """One batch.
+    """The conditions of a batch of calls.
 
     :param size: bytes of each call's data
     :param large: whether it is large data

@@ -214,7 +214,7 @@ class _Maker:
         self.add(operation)
 
     def blocked(self, operation: Operation) -> Operation:
-        """Events during an operation that waits."""
+        """Return ``operation`` with an event that may happen while it waits."""
         if self.chance(30):
             # Natively, the outcome of closing a file while another thread is in it is undefined.
             choices = [_op("close", f=operation["f"])] * 3 if self.kind == "green" else []
