@@ -47,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error}, which the load generator needs: pip install -e '.[bench,load]'", file=sys.stderr)
         return 2
     except (Wrong, Failed, OSError) as error:
-        file = isinstance(error, OSError) and error.filename
-        print(f"{file}: {error.strerror}" if file else error, file=sys.stderr)
+        if isinstance(error, OSError) and error.filename:
+            print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        else:
+            print(error, file=sys.stderr)
         if _ended.is_set():
             return 143
         return 1 if isinstance(error, Failed) else 2
