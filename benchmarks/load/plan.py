@@ -182,6 +182,8 @@ def parse(source: str, text: str | bytes) -> Plan:
     """
     try:
         return from_dict(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise Wrong(f"{source}: not JSON: {error}") from error
     except ValueError as error:
         raise Wrong(f"{source}: {error}") from error
 

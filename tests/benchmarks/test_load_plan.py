@@ -75,6 +75,15 @@ def test_errors_are_named(change, message) -> None:
         plans.from_dict({**plan().to_dict(), **change})
 
 
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    for content, reason in ((None, "No such file or directory"), ("{", "not JSON: Expecting")):
+        if content is not None:
+            (tmp_path / "plan").write_text(content)
+        assert command.main(["run", str(tmp_path / "plan"), "-o", str(tmp_path / "run")]) == 2
+        assert capsys.readouterr().err.startswith(f"{tmp_path}/plan: {reason}")
+
+
 def test_without_locust_it_says_what_to_install(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "locust", None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
