@@ -149,7 +149,7 @@ def test_nothing_is_imported_from_the_current_directory(command: tuple[str, ...]
     names = {*sys.stdlib_module_names, "fastio", "packaging", "sitecustomize", "usercustomize"} - {"__main__"}
     for name in names:
         (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})")
-    path = script("import os, sys; import fastio; print(fastio.status().outcome('communicate').value)")
+    path = script("import os, subprocess, sys; import fastio; print(fastio.status().outcome('communicate').value)")
     env = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
     done = by_script(script)(*command, path, env=env | ({"PYTHONPATH": paths} if paths else {}), cwd=here)
     assert done.returncode == 0 and "applied" in done.stdout + "applied" * (command[0] == "check"), done.stderr

@@ -112,7 +112,7 @@ def test_the_wheel_in_an_empty_environment(built: Built, python: str, tmp_path: 
     status = json.loads(run(command, "status", "--json", cwd=tmp_path))
     assert status["versions"]["fastio"] == fastio.__version__
     assert [patch["outcome"] for patch in status["patches"] if patch["name"] == "communicate"] == ["applied"]
-    assert "applied" in run(own, "-W", "error", "-c", "import fastio; print(fastio.patch())", cwd=tmp_path)
+    assert "applied" in run(own, "-W", "error", "-c", "import fastio, subprocess; print(fastio.patch())", cwd=tmp_path)
     assert run(command, "run", "-m", "calendar", "2026", "11", cwd=tmp_path).split()[:2] == ["November", "2026"]
 
 
