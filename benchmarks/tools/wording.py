@@ -20,6 +20,7 @@ ALLOWED = 5
 EXCEPTIONS = {
     r"\b(?:one|[KM]iB|[Bb]ytes[^.:]{,40}) at a time\b": "one after another, or in pieces of that size",
     r"\bSo far\b": "until now",
+    r"\b0\.\d+ of (?:its one|\d+) (?:processor|core)": "processors in use",
     r"\bsame as upstream\b": "unchanged",
     r"\bWhat to \w+": "the title of a list",
 }

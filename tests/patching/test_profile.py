@@ -62,7 +62,7 @@ def test_safe_leaves_them_out() -> None:
 
 
 def test_reports_of_a_profile_import_nothing(run_python: RunPython) -> None:
-    """What a patch changes is read from the patch where that is imported anyway."""
+    """The changes of a patch are read from the patch where that is imported anyway."""
     code = """
 import json, sys
 import fastio
