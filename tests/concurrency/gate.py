@@ -1,5 +1,6 @@
-"""Workers that stand still until a test lets them go on."""
+"""Native threads: a gate at which workers stand until a test opens it, and waiting for what they do."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import native
@@ -25,3 +26,11 @@ class Gate:
         """Let them go on; a second call does nothing."""
         while self._locks:
             self._locks.pop().release()
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Let other threads run until ``condition`` holds; what never comes is ended by the test's time limit."""
+    pause = native.module("threading").Event()
+    while not condition():
+        # Not time.sleep(): under eventlet it would make a hub for each native thread that calls it.
+        pause.wait(0.001)

@@ -47,7 +47,7 @@ def enter(budget: Budget, count: int) -> list[object]:
         (0, MIB, 1, FLOOR, MIB), (3, MIB, 1, FLOOR, MIB // 4),
     ],
 )  # fmt: skip
-def test_shares(budget: Budget, active: int, asked: int, more: int, floor: int, share: int) -> None:
+def test_shares_of_the_budget(budget: Budget, active: int, asked: int, more: int, floor: int, share: int) -> None:
     transfers = enter(budget, active)
     assert budget.active() == active
     assert budget.share(asked, more, floor) == share

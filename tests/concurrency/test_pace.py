@@ -122,7 +122,7 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
 
 
 @needs_eventlet
-def test_nothing_is_waiting(turn: Callable[[], bool]) -> None:
+def test_no_yield_while_nothing_waits(turn: Callable[[], bool]) -> None:
     import eventlet
     from eventlet.hubs import get_hub
 
@@ -142,7 +142,7 @@ def test_nothing_is_waiting(turn: Callable[[], bool]) -> None:
 
 @needs_eventlet
 @pytest.mark.parametrize("seconds", [0, 0.001])
-def test_a_timer_is_due(turn: Callable[[], bool], seconds: float) -> None:
+def test_yields_when_a_timer_is_due(turn: Callable[[], bool], seconds: float) -> None:
     from eventlet import hubs
 
     found: list[str] = []
@@ -157,7 +157,7 @@ def test_a_timer_is_due(turn: Callable[[], bool], seconds: float) -> None:
 
 
 @needs_eventlet
-def test_a_descriptor_is_ready(turn: Callable[[], bool]) -> None:
+def test_yields_when_a_descriptor_is_ready(turn: Callable[[], bool]) -> None:
     import eventlet
     from eventlet import hubs
 

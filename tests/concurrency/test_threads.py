@@ -81,9 +81,6 @@ def test_a_step_that_raises_does_not_end_the_others(workers: Workers, monkeypatc
 FINALIZERS = """
 import gc, hashlib, os, sys, _thread
 green = sys.argv[1] == "green"
-if green:
-    import eventlet
-    eventlet.monkey_patch()
 from fastio.concurrency import native
 from fastio.io import libc
 from fastio.io.hashing import BackgroundHash
@@ -146,9 +143,8 @@ print(elsewhere)
 """
 
 
-@pytest.mark.parametrize("mode", ["native", pytest.param("green", marks=needs_eventlet)])
-def test_no_finalizer_runs_in_a_thread_of_ours(run_python: Any, mode: str) -> None:
-    assert run_python(FINALIZERS, mode).stdout == "0\n"
+def test_no_finalizer_runs_in_a_thread_of_ours(in_mode: Any) -> None:
+    assert in_mode(FINALIZERS) == "0\n"
 
 
 @pytest.mark.parametrize("what", ["hash", pytest.param("offload", marks=needs_eventlet)])

@@ -58,33 +58,6 @@ def test_another_thread_gives_it_back() -> None:
     thread.end()
 
 
-def test_one_of_many_threads_gets_it() -> None:
-    system = native.module("_thread")
-    lock, rounds, count = TryLock(), 300, 6
-    got: list[int] = []
-    begin = [system.allocate_lock() for _ in range(count)]
-    ended = [system.allocate_lock() for _ in range(count)]
-    for each in begin + ended:
-        each.acquire()
-
-    def run(number: int) -> None:
-        for turn in range(rounds):
-            begin[number].acquire()
-            if lock.try_acquire():
-                got.append(turn)
-            ended[number].release()
-
-    for number in range(count):
-        system.start_new_thread(run, (number,))
-    for _ in range(rounds):
-        for each in begin:
-            each.release()
-        for each in ended:
-            each.acquire()
-        lock.release()
-    assert got == list(range(rounds))
-
-
 def test_a_signal_handler_and_a_finalizer_get_an_answer_at_once() -> None:
     lock = TryLock()
     told: list[bool] = []

@@ -1,14 +1,11 @@
 """Reading one output into one result."""
 
 import errno
-import os
 from collections.abc import Callable
 from posix import write  # the functions of os may be green ones, which wait
-from typing import Any
 
 import pytest
 
-from fastio.io import drain as drain_module
 from fastio.io import pipes
 from fastio.io.drain import Drain
 from tests.child import MIB, data
@@ -33,27 +30,6 @@ def test_a_short_answer_leaves_the_pipe_unchanged(pipe: Pipe) -> None:
         write(writer, data(1, pipes.DEFAULT_CAPACITY // 2 - 1))
         drain.move(MIB)
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
-
-
-@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOMEM], ids=errno.errorcode.get)
-@pytest.mark.parametrize("blocking", [True, False])
-def test_without_readv(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int, blocking: bool) -> None:
-    def readv(fd: int, buffers: Any) -> int:
-        raise OSError(error, os.strerror(error))
-
-    monkeypatch.setattr(drain_module.os, "readv", readv)
-    reader, writer = pipe()
-    os.set_blocking(reader, blocking)
-    drain = Drain(reader, MIB, MIB)
-    if not blocking:
-        with pytest.raises(BlockingIOError):
-            drain.move(MIB)
-    assert write(writer, data(1, 50_000)) == 50_000
-    assert (drain.move(10_000), drain.may_block) == (10_000, blocking)
-    assert (drain.move(MIB), drain.may_block) == (40_000, True)
-    os.close(writer)
-    assert drain.move(MIB) == 0 and drain.done
-    assert drain.take() == data(1, 50_000)
 
 
 def test_other_errors_are_raised(pipe: Pipe) -> None:

@@ -16,7 +16,7 @@ import fastio
 from fastio.concurrency import native
 from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import BATCH, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
-from tests.concurrency.gate import Gate
+from tests.concurrency.gate import Gate, until
 from tests.forked import in_a_fork
 
 # multi-threaded fork is what services do, and what is tested here
@@ -64,14 +64,6 @@ def waits(pool: Pool) -> list[Any]:
     return begun
 
 
-def until(condition: Callable[[], Any]) -> None:
-    """Let other threads run until ``condition`` holds; what never comes is ended by the test's time limit."""
-    pause = native.module("threading").Event()
-    while not condition():
-        # Not time.sleep(): under eventlet it would make a hub for each native thread that calls it.
-        pause.wait(0.001)
-
-
 def in_thread(function: Callable[[], Any]) -> Any:
     """A started native thread, also where eventlet has patched ``threading``."""
     thread = native.module("threading").Thread(target=function, daemon=True)
@@ -83,7 +75,7 @@ def in_thread(function: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_it_looks_the_same(algorithm: str, pool: Pool) -> None:
+def test_a_background_hash_looks_like_hashlibs(algorithm: str, pool: Pool) -> None:
     stock = new(algorithm)
     ours = BackgroundHash(stock, pool)
     for name in ("name", "digest_size", "block_size"):
@@ -266,7 +258,7 @@ def test_many_share_the_bound(pool: Pool, gate: Gate) -> None:
     assert pool.limit() == LIMIT
 
 
-def test_nothing_is_kept(pool: Pool) -> None:
+def test_data_is_released_once_it_is_hashed(pool: Pool) -> None:
     data = bytes(2 * BATCH)
     references = sys.getrefcount(data)
     for left_alone in (False, True):

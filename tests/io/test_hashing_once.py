@@ -123,7 +123,7 @@ def test_tiny_pieces_are_hashed_as_ever(pool: Pool, counts: Tally) -> None:
     assert goes_by(pool, counts, [b"?"] * (PIECES + 2) + PIECES_OF[MIB], "sha512") == 0
 
 
-def test_next_to_each_other(pool: Pool, counts: Tally) -> None:
+def test_two_hashes_of_the_same_data_side_by_side(pool: Pool, counts: Tally) -> None:
     """The second hash follows, also while the threads have yet to hash the promised data."""
     pool.limit = lambda: 16 * SEGMENT  # type: ignore[method-assign]
     gate = Gate(pool.workers)
@@ -170,7 +170,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, pool: Pool, counts: 
     assert len(hashing_once._states) == 3
 
 
-def test_a_child_goes_on(pool: Pool, counts: Tally) -> None:
+def test_a_forked_child_goes_on_hashing(pool: Pool, counts: Tally) -> None:
     goes_by(pool, counts, PIECES_OF[MIB], "sha512")
     following, leading = hashes(pool, counts, "sha512", "md5")
     feed([following, leading], PIECES_OF[MIB][:6])
@@ -185,7 +185,7 @@ def test_a_child_goes_on(pool: Pool, counts: Tally) -> None:
     assert end() == [4, *digests]
 
 
-def test_tags() -> None:
+def test_poly1305_tags_data_in_pieces() -> None:
     tag = libcrypto.poly1305()
     assert tag is not None
     assert tag([DATA[:MIB], DATA[MIB:]]) == tag([DATA]) != tag([DATA[:-1]])

@@ -72,23 +72,6 @@ def test_any_part_of_a_file(file: int, ends: Ends, position: int, data: st.DataO
     assert received(far, sent) == DATA[position : position + sent]
 
 
-def test_a_full_socket(file: int, ends: Ends) -> None:
-    near, far = ends
-    sent = [0]
-    with pytest.raises(BlockingIOError):
-        while True:
-            sent.append(mapped.send(near.fileno(), file, 0, len(DATA)))
-    # The last one was cut short where the socket was full.
-    assert received(far, sum(sent)) == b"".join(DATA[:count] for count in sent)
-
-
-def test_a_socket_that_was_closed(file: int) -> None:
-    near, far = socket.socketpair()
-    far.close()
-    with near, pytest.raises(BrokenPipeError):
-        mapped.send(near.fileno(), file, 0, len(DATA))
-
-
 @pytest.mark.parametrize("position", [0, 1, PAGE, len(DATA), len(DATA) + PAGE])
 def test_more_than_there_is(file: int, ends: Ends, position: int) -> None:
     with pytest.raises(mapped.NotMapped):

@@ -1,6 +1,5 @@
 """The scratch buffers."""
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -34,22 +33,3 @@ def test_two_borrowers_never_have_the_same() -> None:
         for buffer in buffers:
             scratch.give_back(buffer)
         assert len(scratch._spare) == scratch.KEPT
-
-
-def test_threads_never_share_one() -> None:
-    clashes = []
-
-    def use(number: int) -> None:
-        for _ in range(2000):
-            buffer = scratch.borrow(64)
-            buffer[:8] = number.to_bytes(8, "big")
-            if bytes(buffer[:8]) != number.to_bytes(8, "big"):
-                clashes.append(number)
-            scratch.give_back(buffer)
-
-    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not clashes

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 pytest.importorskip("requests", reason="requests is not installed: pip install '.[client]'")
 
 import fastio  # noqa: E402
-from fastio.concurrency import native  # noqa: E402
 from fastio.io.hashing import BATCH, pool  # noqa: E402
+from tests.concurrency.gate import until  # noqa: E402
 from tests.outcome import as_upstream  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402
 from tests.patches.image_api import Image, client, image_api, outcome  # noqa: E402
@@ -69,8 +69,7 @@ CHECKS = {
 def settled() -> Iterator[None]:
     """Threads have nothing to do at a test's end."""
     yield
-    while pool.load():
-        native.module("threading").Event().wait(0.001)
+    until(lambda: not pool.load())
 
 
 @pytest.fixture(params=list(CHECKS))
@@ -132,9 +131,9 @@ def test_content_md5(right: bool, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
-def test_any_pieces(name: str, data: st.DataObject) -> None:
+def test_digests_of_any_pieces(name: str, data: st.DataObject) -> None:
     size = data.draw(st.sampled_from([0, 1, 2047, 2048, BATCH - 1, BATCH, BATCH + 1, 3 * MIB + 1]))
     piece = data.draw(st.integers(max(1, size // 500), max(1, size)))
     right = data.draw(st.booleans())
@@ -202,7 +201,7 @@ def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "md5 algorithm is not available" in found[3]
 
 
-def test_nothing_to_compare_with() -> None:
+def test_a_download_without_a_digest() -> None:
     whole = content(MIB)
     with fastio.patched(OPENSTACKSDK):
         assert b"".join(integrity_iter()(iter([whole]), hashlib.sha512(), None, None)) == whole

@@ -1,7 +1,6 @@
 """Any sequence of calls gives what hashlib gives."""
 
 import hashlib
-import time
 from typing import Any
 
 from hypothesis import given
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from fastio.io import hashing
 from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, BackgroundHash
 from tests.child import tile
-from tests.outcome import until
+from tests.concurrency.gate import until
 from tests.properties.strategies import patterns
 
 ALGORITHMS = sorted(hashlib.algorithms_guaranteed)
@@ -61,5 +60,4 @@ def test_the_same_as_hashlib(algorithms: list[str], calls: list[Any]) -> None:
     ours = [BackgroundHash(hash.copy(), hashing.pool) for hash in stock]
     assert run(ours, calls) == run(stock, calls)
     # A thread counts a job as finished just after whoever waited for it has gone on.
-    until(lambda: not hashing.pool.load(), lambda: time.sleep(0.01))
-    assert not hashing.pool.load()
+    until(lambda: not hashing.pool.load())

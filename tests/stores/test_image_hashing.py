@@ -23,7 +23,7 @@ from fastio.concurrency import events, native
 from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import LIMIT, BackgroundHash, pool
 from tests.child import tile
-from tests.concurrency.gate import Gate
+from tests.concurrency.gate import Gate, until
 from tests.conftest import needs_eventlet
 from tests.descriptors import descriptors, forgotten
 from tests.outcome import outcome
@@ -32,18 +32,13 @@ from tests.stores.images import KIB, MIB
 CHUNK = 64 * KIB
 
 
-def settle() -> None:
-    """Wait until the threads have nothing to do any more: what was begun for a failed upload is done to its end."""
-    while pool.load():
-        native.module("threading").Event().wait(0.001)
-
-
 @pytest.fixture(autouse=True)
 def settled() -> Iterator[None]:
     """Every test finds idle threads, and leaves them so."""
-    settle()
+    until(lambda: not pool.load())
     yield
-    settle()
+    # Work for a failed upload is done to its end.
+    until(lambda: not pool.load())
 
 
 @pytest.fixture
@@ -208,19 +203,6 @@ def test_an_upload_is_cancelled(how: str, store: Any, gate: Gate, hub: Any, wait
     # Nothing holds the image: neither a thread nor a queue.
     while sys.getrefcount(data) > references:
         eventlet.sleep(0.001)
-
-
-@needs_eventlet
-def test_many_uploads_at_once_in_greenlets(store: Any, hashing_patched: None, hub: Any) -> None:
-    import eventlet
-
-    def upload(number: int) -> bool:
-        data = payload(2 * LIMIT + number)
-        added = store.add(data)
-        return (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
-
-    assert all(eventlet.GreenPool(8).imap(upload, range(16)))
-    assert len(pool.workers) <= pool.workers.most
 
 
 @needs_eventlet
