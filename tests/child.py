@@ -144,10 +144,6 @@ def _do(step: str) -> None:
         _grandchild(int(words[0]))
     elif name == "blocking":
         _write(1, memoryview(str(os.get_blocking(int(words[0]))).encode()), 100)
-    elif name == "status":
-        with open("/proc/self/status") as file:
-            found = dict(line.split(":", 1) for line in file)
-        _write(1, memoryview(found[words[0]].strip().encode()), 1000)
     elif name == "settled":
         _settled(os.getppid())
     elif name == "interrupt":
@@ -189,14 +185,6 @@ class Gate:
                 yield_()  # type: ignore[misc]
             else:
                 return
-
-    def told(self) -> bool:
-        """Whether :meth:`reached` would return at once."""
-        import fcntl
-        import struct
-        import termios
-
-        return struct.unpack("i", fcntl.ioctl(self._told, termios.FIONREAD, bytes(4)))[0] > 0
 
     def open(self) -> None:
         """Let one child go on that waits."""

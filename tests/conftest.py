@@ -76,22 +76,6 @@ needs_oslo = pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not in
 #: Decorator: the limit of tests that start real services, whose own limits are shorter.
 with_services = pytest.mark.limit(600)
 
-#: Settings that differ in what is the smallest: the chunk, the pipe or the turn; and odd sizes, which divide nothing.
-SETTINGS_VARIANTS: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    "smallest": {"chunk_size": "4KiB", "pipe_size": "4KiB", "yield_bytes": "4KiB"},
-    "small_chunk": {"chunk_size": "4KiB", "pipe_size": "1MiB", "yield_bytes": "1MiB"},
-    "small_pipe": {"chunk_size": "1MiB", "pipe_size": "4KiB", "yield_bytes": "1MiB"},
-    "small_turn": {"chunk_size": "1MiB", "pipe_size": "1MiB", "yield_bytes": "4KiB"},
-    "odd": {"chunk_size": 65537, "pipe_size": 100_003, "yield_bytes": 70_001},
-    "largest": {"chunk_size": "256MiB", "pipe_size": "1GiB", "yield_bytes": "256MiB"},
-}
-
-#: Decorator: run the test, which uses the ``patched`` fixture, with each of the variants.
-every_settings = pytest.mark.parametrize(
-    "fastio_settings", list(SETTINGS_VARIANTS.values()), ids=list(SETTINGS_VARIANTS)
-)
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell gives it to what runs in its background, and every child of a test would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -99,7 +83,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 #: The values of the attributes when the last test ended.
 _stood: dict[str, Any] = {}
 _PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
-_GREEN_MODULES = ("eventlet.green.subprocess", "eventlet.green.os", "eventlet.greenio.py3")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,5 @@
 """Nothing is left behind: no descriptor, no zombie, no memory, no object."""
 
-import contextlib
 import gc
 import os
 import pathlib
@@ -13,12 +12,11 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import scratch
 from fastio.patching import imports
 from tests.child import BIG, MIB, PIPES, Gate, command, data, err, out
-from tests.conftest import needs_eventlet
+from tests.descriptors import descriptors
 from tests.outcome import timed_out
 from tests.targets import import_targets
 
@@ -34,15 +32,6 @@ def nothing_old_is_collected() -> Iterator[None]:
     gc.unfreeze()
 
 
-def descriptors() -> set[str]:
-    """Return the open descriptors with their files; the hub's own and pytest's are the same before and after."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):
-            found.append(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
-    return {line for line in found if "/proc/" not in line}
-
-
 def children() -> set[str]:
     """Every child of this process, zombies too."""
     return {f"child {pid}" for pid in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
@@ -52,9 +41,9 @@ def threads() -> set[str]:
     return {f"thread {task}" for task in os.listdir("/proc/self/task")}
 
 
-def there_is() -> set[str]:
+def there_is() -> set[object]:
     """All of them. Leftovers of an earlier test may end at any moment, so tests look for new ones."""
-    return descriptors() | children() | threads()
+    return {*descriptors(), *children(), *threads()}
 
 
 def succeeds(module: Any) -> None:
@@ -223,29 +212,6 @@ print((peak() - before) / 1024 / 200)
 @pytest.mark.no_fast_path(reason="counted in the other process")
 def test_the_payload_is_in_memory_once(in_mode: Any) -> None:
     assert 0.95 < float(in_mode(PEAK)) <= 1.15
-
-
-@needs_eventlet
-def test_green_pipes_leave_no_descriptor(patched: Any, request: Any) -> None:
-    request.applymarker(pytest.mark.no_fast_path(reason="GreenPipe only"))
-    import eventlet
-    from eventlet.green import subprocess as green
-
-    def go() -> None:
-        popen = green.Popen(["cat"], stdin=-1, stdout=-1)
-        reader = eventlet.spawn(popen.stdout.read)
-        popen.stdin.write(data(1, BIG))
-        popen.stdin.close()
-        assert reader.wait() == data(1, BIG)
-        popen.stdout.close()
-        popen.wait()
-
-    go()
-    before = there_is()
-    for _ in range(5):
-        go()
-    assert there_is() - before == set()
-    assert counters.bytes_in >= 5 * BIG
 
 
 def state() -> dict[str, object]:

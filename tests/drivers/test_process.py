@@ -71,7 +71,7 @@ def test_a_child_that_survives_its_end(thrown_away: bool, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("output", [b"", b"some"])
 @pytest.mark.parametrize("closes", [True, False])
-def test_a_limit(output: bytes, closes: bool) -> None:
+def test_a_child_is_ended_at_its_limit(output: bytes, closes: bool) -> None:
     """Of a child that goes on, whether or not its output has ended."""
     code = f"import os, signal; os.write(1, {output!r}); {closes} and os.close(1); signal.pause()"
     with Child(python(code), limit=0.3) as child, pytest.raises(TimeoutError, match="within 0.3 seconds"):

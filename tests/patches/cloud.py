@@ -1,4 +1,4 @@
-"""Clients of openstacksdk and python-openstackclient for the server of tests.patches.image_api.
+"""Clients of openstacksdk for the server of tests.patches.image_api.
 
 For the object store, an image is a container that has one object, its data: ``file``.
 """
@@ -42,15 +42,6 @@ class Cloud:
 
         return self._keeping(
             _proxy.Proxy(self.connection.session, service_type="image", endpoint_override=f"{self.url}/v2")
-        )
-
-    @property
-    def commands(self) -> Any:
-        """The API behind ``openstack object``."""
-        from openstackclient.api import object_store_v1
-
-        return object_store_v1.APIv1(
-            session=self.connection.session, service_type="object-store", endpoint=f"{self.url}/v2/images"
         )
 
     def _keeping(self, proxy: Any) -> Any:

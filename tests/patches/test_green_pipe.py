@@ -61,7 +61,7 @@ def raw(stream: Any) -> Any:
 
 @pytest.mark.parametrize("text", ["a\r\nb\rc\n\nlast" * 30_000, "€ä\U0001f600\n" * 50_001], ids=["newlines", "utf-8"])
 @pytest.mark.parametrize("style", ["read()", "iteration", "read(1000)"])
-def test_text(pipe: Any, text: str, style: str) -> None:
+def test_text_is_read_like_upstream(pipe: Any, text: str, style: str) -> None:
     styles: dict[str, Callable[[Any], Any]] = {
         "read()": lambda stream: stream.read(),
         "iteration": list,
@@ -99,7 +99,7 @@ def test_unusual_writes_are_like_upstreams(pipe: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("bufsize", [0, -1])
-def test_no_reader(pipe: Any, bufsize: int) -> None:
+def test_a_write_fails_without_a_reader(pipe: Any, bufsize: int) -> None:
     if MONKEY_PATCHED:
         pytest.skip("upstream spins for ever; see test_fix_green_epipe.py")
 

@@ -72,15 +72,6 @@ def file() -> Iterator[PieceFile]:
         yield PieceFile(opened)
 
 
-def test_bytes_until_pieces_are_asked_for(file: PieceFile) -> None:
-    assert file.read(10) == b"0123456789"
-    assert file.start()
-    assert file.read(10) == b"0123456789"
-    piece = file.read(10)
-    assert type(piece) is Piece
-    assert (piece.position, piece.left, len(piece)) == (20, 10, 10)
-
-
 def test_truncated_in_between(file: PieceFile) -> None:
     file.start()
     file.read(10)

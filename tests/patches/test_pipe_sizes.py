@@ -3,17 +3,14 @@
 import itertools
 import json
 import os
-import pathlib
-import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from fastio import counters
 from fastio.io import pipes
-from tests.child import MIB, PIPES, Gate, command, data, dump
+from tests.child import MIB, PIPES, command, data
 from tests.conftest import MONKEY_PATCHED
 
 pytestmark = pytest.mark.fast_path("bytes_in")
@@ -85,47 +82,6 @@ def test_the_kernels_own_size_stays_where_it_was_asked_for_and_a_green_pipe_is_u
         os.close(fd)
         getattr(popen, name).close()
         popen.wait()
-
-
-QUIET = 20
-
-
-def test_quiet_calls_take_nothing_from_a_busy_one(
-    patched: Any, sp: ModuleType, is_green: bool, tmp_path: pathlib.Path
-) -> None:
-    """Each of them has moved bytes, and waits for its child from then on."""
-    path = tmp_path / "data"
-    path.write_bytes(os.urandom(MIB) * 16)
-    with Gate() as gate:
-        children = [sp.Popen(command("in:100", gate.tell, gate.wait), pass_fds=gate.fds, **PIPES) for _ in range(QUIET)]
-        if is_green:
-            import eventlet
-
-            waiting: list[Any] = [eventlet.spawn(child.communicate, data(1, 100)) for child in children]
-            yield_: Callable[[], Any] = lambda: eventlet.sleep(0.01)  # noqa: E731
-            join = [greenlet.wait for greenlet in waiting]
-        else:
-            threads = [threading.Thread(target=child.communicate, args=(data(1, 100),)) for child in children]
-            for thread in threads:
-                thread.start()
-            yield_ = lambda: None  # noqa: E731
-            join = [thread.join for thread in threads]
-        for _ in range(QUIET):
-            gate.reached(yield_ if is_green else None)
-        # Longer than a turn: only then is one quiet.
-        from fastio.concurrency import budget
-
-        while budget.shared.active():
-            (__import__("eventlet").sleep if is_green else __import__("time").sleep)(0.01)
-        counters.reset()
-        stdout, _ = sp.Popen(dump(path), stdout=-1, stderr=-1).communicate()
-        seen = counters.snapshot()
-        for _ in range(QUIET):
-            gate.open()
-        for wait in join:
-            wait()
-    assert stdout == path.read_bytes()
-    assert seen["waits"] <= 4 * 16 and seen["reads"] <= 4 * 16, seen
 
 
 MANY = """

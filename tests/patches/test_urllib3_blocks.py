@@ -9,8 +9,9 @@ pytest.importorskip("requests", reason="requests is not installed: pip install '
 pytest.importorskip("urllib3")
 
 import fastio  # noqa: E402
-from tests.patches.uploads import BLOCKS, MIB, compare, counted, put, recorder, upstreams_block  # noqa: E402
-from tests.stores.images import content  # noqa: E402
+from tests.patches.uploads import BLOCKS, compare, counted, put, recorder  # noqa: E402
+from tests.stores.http_server import stock_block  # noqa: E402
+from tests.stores.images import MIB, content  # noqa: E402
 
 
 @pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])
@@ -32,7 +33,7 @@ def test_large_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with recorder(size) as server:
         _, arrived = compare(server, send, [[], [BLOCKS]])
         assert [body for _, body in arrived] == [content(size)]
-        assert set(asked) == {upstreams_block(), MIB}
+        assert set(asked) == {stock_block(), MIB}
         with fastio.patched(BLOCKS, strict=True):
             send()
             assert counted(BLOCKS) == (1, size, {})

@@ -18,7 +18,6 @@ import pytest
 from fastio.concurrency import child_exit
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED
-from tests.descriptors import descriptors
 from tests.outcome import as_upstream, describe
 from tests.targets import not_needed
 
@@ -118,7 +117,9 @@ def test_changes_by_others_meanwhile_are_seen(sp: ModuleType, is_green: bool, ga
         *(("kill:15", -15, timeout) for timeout in (NEVER, 0.001, 2_000_000)),
     ],
 )
-def test_every_end(patched: Any, sp: ModuleType, end: str, returncode: int, timeout: float | None) -> None:
+def test_the_exit_status_of_every_end(
+    patched: Any, sp: ModuleType, end: str, returncode: int, timeout: float | None
+) -> None:
     popen = sp.Popen(command(end))
     if timeout == 0.001:
         # As good as gone when it is waited for.
@@ -140,7 +141,7 @@ def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
 
 
 @pytest.mark.parametrize("timeout", ["1", (1,), float("nan")])
-def test_nonsense_is_like_upstream(sp: ModuleType, timeout: Any) -> None:
+def test_invalid_timeouts_are_like_upstream(sp: ModuleType, timeout: Any) -> None:
     def go() -> Any:
         popen = sp.Popen(command("sleep:0.1"))
         try:
@@ -262,20 +263,6 @@ def test_kernels_and_pythons_without_pidfd(
         popen.wait(0.1)
     gate.open()
     assert popen.wait() == 0
-
-
-def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, is_green: bool, gate: Gate) -> None:
-    if is_green:
-        __import__("eventlet").sleep(0)  # the hub has its own descriptor by now
-    before = descriptors()
-    for _ in range(5):
-        assert sp.Popen(command("sleep:0.01", "exit:3")).wait(NEVER) == 3
-        popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
-        with pytest.raises(sp.TimeoutExpired):
-            popen.wait(0.05)
-        gate.open()
-        assert popen.wait() == 0
-    assert not descriptors() - before
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="native threads")

@@ -10,9 +10,8 @@ import fastio
 from fastio import counters
 from tests.outcome import outcome
 from tests.stores.http_server import Answer, Server
+from tests.stores.images import KIB
 
-KIB = 1 << 10
-MIB = 1 << 20
 #: Bytes of a block that urllib3 sends, and of what is sent first.
 BLOCK = 16 * KIB
 BLOCKS = "urllib3_blocks"
@@ -113,10 +112,3 @@ def compare(server: Recorder, send: Callable[[], Any], runs: list[list[str]] = R
 def counted(name: str) -> tuple[int, int, dict[str, int]]:
     counts = fastio.metrics().patches[name]
     return counts.calls, counts.bytes, {str(reason): count for reason, count in counts.fallbacks.items()}
-
-
-def upstreams_block() -> int:
-    """Bytes that urllib3 sends at a time."""
-    import urllib3
-
-    return 16384 if int(urllib3.__version__.split(".")[0]) >= 2 else 8192

@@ -21,17 +21,15 @@ from tests.stores.images import KIB, MIB  # noqa: E402
 
 
 class Body:
-    """A body of ``size`` bytes, which notes how many are asked for at a time."""
+    """A body of ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
         self.left = size
-        self.asked: list[int] = []
 
     def __len__(self) -> int:
         return self.left
 
     def read(self, size: int = -1) -> bytes:
-        self.asked.append(size)
         count = self.left if size < 0 else min(size, self.left)
         self.left -= count
         return bytes(count)

@@ -1,4 +1,4 @@
-"""Tests of each driver that uses HTTP through requests: large chunks, few wake-ups, sessions like upstream's."""
+"""Tests of each driver that uses HTTP through requests: large chunks, few wake-ups."""
 
 import io
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip("glance_store")
-requests = pytest.importorskip("requests")
+pytest.importorskip("requests")
 
 import fastio  # noqa: E402
-from fastio.io import http_bodies, lowwater  # noqa: E402
+from fastio.io import lowwater  # noqa: E402
 from tests.stores.http_server import stock_block  # noqa: E402
 from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
 
@@ -73,47 +73,3 @@ def test_the_chunks_of_an_upload_of_unknown_size(
     sent.clear()
     store.add(io.BytesIO(data))
     assert max(sent) in (STOCK, STOCK + len(b"10000\r\n\r\n"))
-
-
-def of_swift(**options: Any) -> tuple[Any, Any]:
-    """The session of a connection of swiftclient's, and what goes with each of its requests."""
-    client = pytest.importorskip("swiftclient.client")
-    connection = client.HTTPConnection("https://host/", **options)
-    return connection.request_session, (connection.requests_args, list(vars(connection)))
-
-
-def of_vmware(*options: Any) -> tuple[Any, Any]:
-    """A session of the driver's."""
-    return pytest.importorskip("glance_store._drivers.vmware_datastore").new_session(*options), None
-
-
-@pytest.mark.parametrize(
-    ("driver", "make"),
-    [
-        ("swift", of_swift),
-        ("swift", lambda: of_swift(proxy="http://proxy:1", cacert="ca.pem", cert="c.pem", cert_key="k.pem", timeout=7)),
-        ("vmware", of_vmware),
-        ("vmware", lambda: of_vmware(True, "ca.pem", 3)),
-        ("vmware", lambda: of_vmware(False, "ca.pem", 0)),
-    ],
-)
-def test_sessions_keep_what_they_are_given(driver: str, make: Any) -> None:
-    def described() -> Any:
-        session, more = make()
-        adapters = {
-            prefix: (each.max_retries.total, each.max_retries.read, each.config, each._pool_connections,
-                     each._pool_maxsize)
-            for prefix, each in session.adapters.items()
-        }  # fmt: skip
-        return (type(session), session.headers, session.verify, adapters, more), adapter_classes(session)
-
-    stock, classes = described()
-    assert classes == {requests.adapters.HTTPAdapter}
-    with fastio.patched(f"store_{driver}"):
-        assert described() == (stock, {http_bodies.BlockAdapter})
-        assert adapter_classes(requests.Session()) == classes
-    assert described() == (stock, classes)
-
-
-def adapter_classes(session: Any) -> set[type]:
-    return {type(adapter) for adapter in session.adapters.values()}

@@ -195,7 +195,7 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), CHANGES)
-def test_the_key_changes(
+def test_another_client_for_changed_options(
     open_store: Callable[..., Any], name: str, value: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     """There is another client then, and the first one again when it is taken back."""
@@ -242,7 +242,7 @@ def test_the_client_is_made_like_stocks(open_store: Callable[..., Any]) -> None:
         assert looks(client_of(store)) == stock
 
 
-def test_one_who_replaces_boto3(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_boto3_is_used(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests of others put fakes there, and expect them to be used at once and not after."""
     with patched():
         real = client_of(s3_store)
@@ -258,7 +258,7 @@ def test_one_who_replaces_boto3(s3_store: Any, monkeypatch: pytest.MonkeyPatch) 
 # No longer than it may.
 
 
-def test_no_more_than_a_few(s3_store: Any, built: list[Any]) -> None:
+def test_few_clients_are_kept(s3_store: Any, built: list[Any]) -> None:
     with patched():
         kept = client_of(s3_store)
         for number in range(s3_client.CLIENTS + 3):

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastio
@@ -134,7 +134,7 @@ def leaves_no_child() -> Iterator[None]:
 
 def until_all_have_ended() -> None:
     """Each command that starts reaps those that could not be waited for when they were killed."""
-    until(lambda: _process._reap() or children() == [])  # type: ignore[func-returns-value]
+    until(lambda: _process._reap() or pids() == [])  # type: ignore[func-returns-value]
 
 
 def pids() -> list[pathlib.Path]:
@@ -146,16 +146,6 @@ def pids() -> list[pathlib.Path]:
                 parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
                 if int(parent) == os.getpid() and b"keeper.py" not in (entry / "cmdline").read_bytes():
                     found.append(entry)
-    return found
-
-
-def children() -> list[str]:
-    """The state and the name of each of ``pids()``."""
-    found = []
-    for entry in pids():
-        with contextlib.suppress(OSError):
-            name, _, rest = (entry / "stat").read_text().rpartition(")")
-            found.append(f"{rest.split()[0]} {name.partition('(')[2]}")
     return found
 
 
@@ -233,7 +223,7 @@ def test_a_read_that_has_begun_ends_with_the_iterator(cluster: Cluster) -> None:
     uri = cluster.add(IMAGE)[0]
     for close in (False, True):
         image, _ = cluster.get(uri)
-        assert len(children()) == 1
+        assert len(pids()) == 1
         if close:
             chunks = iter(image)
             next(chunks)
@@ -277,7 +267,7 @@ def test_no_read_goes_on_for_an_image_that_is_not_there(cluster: Cluster) -> Non
     uri = cluster.add(b"x")[0]
     with pytest.raises(exceptions.NotFound):
         cluster.get(uri[:-1] + "-")
-    assert children() == []
+    assert pids() == []
 
 
 def test_without_a_size_each_segment_takes_two_commands(
@@ -307,7 +297,7 @@ def test_a_bad_setting_is_a_bad_configuration(cluster: Cluster) -> None:
 # --- parts and sizes
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 @given(
     size=SIZES,
     known=st.booleans(),
@@ -573,21 +563,21 @@ def test_there_is_no_dog(tmp_path: pathlib.Path, cluster: Cluster, monkeypatch: 
 
 
 @stand_in_only
-def test_collie_where_there_is_no_dog(cluster: Cluster) -> None:
-    (cluster.directory / "bin" / "dog").unlink()
-    cluster.monkeypatch.setenv("PATH", f"{cluster.directory / 'bin'}:/usr/bin:/bin")
+@pytest.mark.parametrize(
+    "script", [None, "echo usage; exit 3", "echo vdi; exec sleep 1000"], ids=["none", "fails", "never ends"]
+)
+def test_collie_where_dog_is_another_program_or_none(
+    cluster: Cluster, tmp_path: pathlib.Path, script: str | None
+) -> None:
+    """There is a DNS client of that name."""
+    cluster.monkeypatch.setattr(_dog, "_HELP", 0.5)
+    if script:
+        fake(cluster.monkeypatch, tmp_path / "other", script, helpful=False)
+    else:
+        (cluster.directory / "bin" / "dog").unlink()
+        cluster.monkeypatch.setenv("PATH", f"{cluster.directory / 'bin'}:/usr/bin:/bin")
     assert cluster.store()._program == str(cluster.directory / "bin" / "collie")
     assert cluster.read(cluster.add(b"data")[0]) == b"data"
-
-
-@stand_in_only
-@pytest.mark.parametrize("script", ["echo usage; exit 3", "echo vdi; exec sleep 1000"], ids=["fails", "never ends"])
-def test_another_program_of_that_name(cluster: Cluster, tmp_path: pathlib.Path, script: str) -> None:
-    """There is a DNS client of that name."""
-    if "sleep" in script:
-        cluster.monkeypatch.setattr(_dog, "_HELP", 0.5)
-    fake(cluster.monkeypatch, tmp_path / "other", script, helpful=False)
-    assert cluster.store()._program == str(cluster.directory / "bin" / "collie")
 
 
 @stand_in_only
@@ -632,7 +622,7 @@ def test_a_dog_that_has_gone(cluster: Cluster) -> None:
            )),
     ],
 )  # fmt: skip
-def test_other_answers(
+def test_answers_of_dog_become_exceptions(
     cluster: Cluster, tmp_path: pathlib.Path, script: str, operation: str, ends: Any, message: str
 ) -> None:
     fake(cluster.monkeypatch, tmp_path / "fake", script)
@@ -758,7 +748,7 @@ def test_locations(uri: str, expected: tuple[str, int, str]) -> None:
         f"sheepdog://127.0.0.1:7000:{UUID}\0",
     ],
 )  # fmt: skip
-def test_locations_that_are_none(uri: str) -> None:
+def test_invalid_locations(uri: str) -> None:
     with pytest.raises(exceptions.BadStoreUri):
         parse(uri)
 

@@ -4,8 +4,6 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("glance_store")
 http = pytest.importorskip("glance_store._drivers.http")
@@ -13,27 +11,10 @@ http = pytest.importorskip("glance_store._drivers.http")
 import fastio  # noqa: E402
 from tests.outcome import as_upstream  # noqa: E402
 from tests.stores.http_server import Answer, in_turn, serving  # noqa: E402
-from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
+from tests.stores.images import KIB, MIB, content  # noqa: E402
 
 NAME = "store_http"
 DEFAULT = MIB
-
-
-@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
-@given(
-    chunk=st.sampled_from([4 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 100_003]),
-    chunks=st.integers(0, 6),
-    beside=st.sampled_from([0, 1, -1, 8191, 8192, 8193, 65536]),
-)
-def test_every_size(http_store: Any, chunk: int, chunks: int, beside: int) -> None:
-    data = content(max(0, chunk * chunks + beside))
-    url = http_store.place(data)
-    with fastio.patched(NAME, store_chunk_sizes={"*": chunk}):
-        found, size = http_store.get(url)
-        assert size == len(data)
-        pieces = list(found)
-    assert b"".join(pieces) == data
-    assert [len(piece) for piece in pieces] == sizes(len(data), chunk)
 
 
 def read(store: Any, answer: Answer) -> Any:

@@ -443,7 +443,7 @@ def test_images_without_aio_stay_themselves() -> None:
 
 
 @given(data=st.binary(max_size=50), zeros=st.integers(0, 3 * sparse.GRAIN), at=st.integers(0, 3 * sparse.GRAIN))
-def test_holes(data: bytes, zeros: int, at: int) -> None:
+def test_runs_of_zeros_are_holes(data: bytes, zeros: int, at: int) -> None:
     chunk = bytes(min(at, zeros)) + data + bytes(zeros - min(at, zeros))
     assert sparse.any_set(chunk) is sparse.any_set([*chunk]) is any(chunk)
     parts = list(sparse.runs(chunk))
