@@ -51,16 +51,21 @@ pytest_plugins = ["benchmarks.tools.limits"]
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 #: Tests of code that is the same in both modes, run natively only: they read the repository, settings or traces,
-#: recognise code, or run programs in separate processes.
+#: recognise code, use native threads and sockets, or run programs and services in separate processes.
 NATIVELY_ONLY = (
-    "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "patching/test_distributions.py",
-    "patching/test_known_code.py", "patching/test_places.py", "patching/test_registry.py",
-    "properties/test_tables_properties.py", "test_check.py", "test_cli.py", "test_config.py", "test_denied.py",
-    "test_guarantees.py", "test_launcher.py", "test_layers.py", "test_limits.py", "test_locks.py", "test_matrix.py",
-    "test_new_releases.py", "test_operators.py", "test_opts.py", "test_platforms.py", "test_ranges.py",
-    "test_readme.py", "test_recipe.py", "test_reference.py", "test_report.py", "test_results.py", "test_tables.py",
-    "test_terminal.py", "test_tutorials.py", "test_unknown.py", "trace/test_anywhere.py", "trace/test_otlp.py",
-    "trace/test_values.py",
+    "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "concurrency/test_budget.py",
+    "glance/test_deployment.py", "glance/test_faults.py", "glance/test_glance_sendfile.py",
+    "glance/test_slow_stores.py", "glance/test_soak.py", "glance/test_trace.py", "glance/test_trace_faults.py",
+    "glance/test_trace_hosts.py", "glance/test_trace_uwsgi.py", "io/test_lowwater.py", "io/test_mapped.py",
+    "io/test_scratch.py", "io/test_transfers.py", "patches/test_closed_elsewhere.py",
+    "patches/test_communicate_again.py", "patches/test_native_popen_in_a_hub.py", "patches/test_pieces.py",
+    "patching/test_distributions.py", "patching/test_known_code.py", "patching/test_places.py",
+    "patching/test_registry.py", "properties/test_tables_properties.py", "stores/test_documented_sizes.py",
+    "test_check.py", "test_cli.py", "test_config.py", "test_denied.py", "test_guarantees.py", "test_hub.py",
+    "test_launcher.py", "test_layers.py", "test_limits.py", "test_locks.py", "test_matrix.py", "test_new_releases.py",
+    "test_operators.py", "test_opts.py", "test_platforms.py", "test_ranges.py", "test_readme.py", "test_recipe.py",
+    "test_reference.py", "test_report.py", "test_results.py", "test_run_dir.py", "test_tables.py", "test_terminal.py",
+    "test_tutorials.py", "test_unknown.py", "trace/test_anywhere.py", "trace/test_otlp.py", "trace/test_values.py",
 )  # fmt: skip
 collect_ignore = [*NATIVELY_ONLY] if MONKEY_PATCHED else []
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None

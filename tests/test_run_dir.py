@@ -20,10 +20,8 @@ from benchmarks.backends.base import reserved_port
 from fastio import counters, exporters, run_dir
 from fastio.counters import Reason
 from fastio.run_dir import Files, StatusError
-from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, uwsgi
+from tests.conftest import HAS_EVENTLET, uwsgi
 from tests.eventually import until
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the programs are fresh ones, the same as without TEST_EVENTLET")
 
 ROOT = Path(fastio.__file__).parent.parent
 GREEN = pytest.param("green", marks=pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed"))

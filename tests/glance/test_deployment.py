@@ -20,13 +20,10 @@ from benchmarks.backends.glance import SITE, Service
 from benchmarks.backends.glance_api import Api, sha512
 from tests.backends.conftest import alive
 from tests.child import data
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance import asking
 from tests.glance.sending import ini
 from tests.glance.usable import usable
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 DOC = Path(__file__).parents[2] / "doc" / "source"
 EXAMPLES = DOC / "examples"

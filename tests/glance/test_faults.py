@@ -31,13 +31,10 @@ from benchmarks.backends.swift import Swift
 from tests import fuse
 from tests.backends.required import missing
 from tests.child import data
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.faults import Fault, Proxy, add_file_store, add_full_store, add_swift_store
 from tests.glance.sending import open_images
 from tests.glance.usable import usable
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 KIB, MIB = 1 << 10, 1 << 20
 #: More than sockets buffer, so that the service is not done before the client has read anything.

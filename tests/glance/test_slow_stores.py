@@ -16,14 +16,11 @@ import pytest
 from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.glance import Service
 from tests.backends import required
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.faults import Fault, Proxy
 from tests.glance.sending import Sending, given_away, start_giving
 from tests.glance.test_faults import RawDownload
 from tests.glance.test_glance_sendfile import all_that_comes
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 MIB = 1 << 20
 #: More than the buffers of a connection take.

@@ -11,9 +11,6 @@ import pytest
 from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.tools import soak as tool
 from benchmarks.tools.soak import GROWTH, SLACK, Sample, Soak
-from tests.conftest import MONKEY_PATCHED
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 FLAT = Sample(descriptors=20, threads=4, resident={1: 100 << 20})
 

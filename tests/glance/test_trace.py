@@ -12,13 +12,10 @@ import pytest
 from benchmarks.backends.base import HOST
 from benchmarks.backends.glance import RELEASES, Service
 from benchmarks.backends.glance_api import Api
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.sending import start_sending
 from tests.glance.usable import usable
 from tests.trace import traces
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 SIZE = 3 << 20
 SECRETS = {"X-Auth-Token": "HEADERSECRET1", "Cookie": "session=HEADERSECRET2"}

@@ -19,14 +19,11 @@ from benchmarks.backends.swift import Swift
 from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.requests import ABORTED, FAILED, Request
 from tests.backends.required import missing
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
 from tests.glance.reports import reported
 from tests.glance.usable import usable
 from tests.trace import traces
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 MIB = 1 << 20
 #: Bytes of the small file system.

@@ -16,15 +16,12 @@ from benchmarks.backends.base import HOST, ROOT
 from benchmarks.backends.glance import Service
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_environments import ENVIRONMENTS
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 from fastio.trace.analysis.analysis import Analysis
 from tests.glance.reports import reported
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are separate processes")
 
 SECOND = 1_000_000_000
 #: Seconds by which the other host's monotonic clock is ahead.

@@ -15,11 +15,8 @@ import pytest
 from benchmarks.backends.base import HOST, ROOT
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from tests.backends.required import missing
-from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.trace import traces
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the server is a separate process")
 
 #: A service whose master runs a command before there are workers, as glance's may.
 SERVICE = """

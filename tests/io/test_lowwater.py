@@ -7,13 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastio.io import lowwater
-from tests.conftest import MONKEY_PATCHED
 from tests.io.conftest import arrived, level, readable
 
 KIB = 1 << 10
 MIB = 1 << 20
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the kernel behaves the same, and is asked directly")
 
 
 @given(size=st.integers(0, 8 * MIB), left=st.integers(0, 64 * MIB))

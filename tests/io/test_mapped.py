@@ -16,11 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastio.io import mapped
-from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
 from tests.io.conftest import connection
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's")
 
 PAGE = mmap.PAGESIZE
 DATA = random.Random(7).randbytes(40 * PAGE + 123)

@@ -19,10 +19,8 @@ import pytest
 from fastio.io import file_sending, transfers
 from fastio.io.transfers import ChunkTransfer, FileTransfer, Sender, Transfer
 from tests import fuse
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.conftest import needs_eventlet
 from tests.eventually import until
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="only natively")
 
 MIB = 1 << 20
 DATA = random.Random(3).randbytes(9 * MIB + 4321)

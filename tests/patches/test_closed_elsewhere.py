@@ -6,12 +6,9 @@ import sys
 
 import pytest
 
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.conftest import needs_eventlet
 
-pytestmark = [
-    needs_eventlet,
-    pytest.mark.skipif(MONKEY_PATCHED, reason="the programs are the same in both runs"),
-]
+pytestmark = needs_eventlet
 
 HUBS = ["epolls", "poll", "selects", "asyncio"]
 START = """

@@ -1,6 +1,7 @@
 """``communicate()`` that is called while another call for the same child is in progress."""
 
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +9,6 @@ from typing import Any
 import pytest
 
 from tests.child import Gate
-from tests.conftest import MONKEY_PATCHED
-
-if MONKEY_PATCHED:
-    pytest.skip("the native Popen", allow_module_level=True)
-
-import subprocess  # noqa: E402
 
 LINES = [str(number) for number in range(40)]
 #: Writes a line every 10 ms, and the last one when it may.

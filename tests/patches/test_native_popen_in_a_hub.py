@@ -8,12 +8,8 @@ import pytest
 
 import fastio
 from fastio.concurrency import current
-from tests.conftest import MONKEY_PATCHED, hide_hub, needs_eventlet
+from tests.conftest import hide_hub, needs_eventlet
 from tests.targets import not_needed
-
-pytestmark = pytest.mark.skipif(
-    MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET"
-)
 
 #: Code that makes ``Popen`` the native class in a thread that has a hub, and ``spawn`` and ``sleep`` those of the hub.
 SETUPS = {
