@@ -1,6 +1,7 @@
 """The verdict as JUnit XML: it says what the exit status says."""
 
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -74,7 +75,7 @@ def outcome(tmp_path):
             each.stock_alone = each.patched_alone = [Became("pass")] * 5
     broken = Comparison(Suite("oslo-green", ()), "candidate", faults=["candidate cannot be run to its end: exit 1\nno"])
     absent = Comparison(Suite("cpython-green", ()), "candidate", unavailable="this Python has no test.support")
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         name: {"eventlet-stock": SPREAD, "eventlet-candidate": candidate}
         for name, candidate in {
             "input/slow": times(2), "input/slower": times(1.15), "input/same": SPREAD,
