@@ -234,7 +234,7 @@ def test_files_that_are_no_run(tmp_path, content, message) -> None:
 
 
 def test_results_of_runs_compare(tmp_path, capsys) -> None:
-    """As results of any suite do: differing parameters first, then the rank test over the runs."""
+    """As results of any suite do: the rank test over the runs first, then differing parameters."""
     for name, seconds, users in (("before", 0.1, 1), ("after", 0.05, 2)):
         # Where the server is does not count, what it is said to be does.
         plan = {"users": users, "server": {"url": f"http://{name}"}, "labels": {"server": f"{name} the change"}}
@@ -247,7 +247,7 @@ def test_results_of_runs_compare(tmp_path, capsys) -> None:
     assert "parameter users: 1 -> 2" in text and "http://" not in text
     assert "parameter server: before the change -> after the change" in text
     assert "parameter operations" not in text
-    assert text.index("parameter users") < text.index("times better")
+    assert text.index("times better") < text.index("parameter users")
     rows = [line.split() for line in text.splitlines() if line.split()[:2] == ["data", "read"]]
     assert rows and rows[-1][-1] == "faster"
     (case,) = results.read(tmp_path / "after.json").cases
