@@ -135,8 +135,10 @@ def patched(
     from contextlib import contextmanager
 
     from fastio import config
-    from fastio.patching import patcher
+    from fastio.patching import patcher, registry
 
+    # A decorator without parentheses gives the function.
+    names = registry.named(names, registry.names())
     options = _options(conf)
 
     @contextmanager

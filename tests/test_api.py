@@ -37,6 +37,11 @@ def test_signature(name: str) -> None:
     assert [parameters[name].default for name in ("names", "strict", "conf")] == [None, False, None]
 
 
+def test_a_decorator_without_parentheses_is_refused() -> None:
+    with pytest.raises(TypeError, match="names: a name of a patch"):
+        fastio.patched(lambda: None)  # type: ignore[arg-type]
+
+
 def test_every_entry_is_text_and_every_attribute_has_one() -> None:
     import_targets()
     report = fastio.status()
