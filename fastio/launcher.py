@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fastio import config, service
+from fastio import config
 from fastio.errors import FastioError, SettingError
 from fastio.patching import patcher
 
@@ -60,18 +60,20 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:
     """The program's environment with the settings, which are checked."""
     by_name = {setting.name: setting for setting in config.SETTINGS}
-    environ = dict(os.environ)
+    environ = {**os.environ, **{by_name[name].env: text for name, text in settings.items()}}
     try:
         for name, text in settings.items():
             value = by_name[name].read(text, _option(name))
-            # The program, or its children, may change the directory that a path begins at.
-            environ[by_name[name].env] = value if isinstance(value, str) else text
+            if isinstance(value, str):
+                # The program, or its children, may change the directory that a path begins at.
+                environ[by_name[name].env] = value
         patcher.check(environ)
     except FastioError as error:
         if isinstance(error, SettingError) and error.setting in settings:
             error.source = _option(error.setting)
-        service.refuse_or_say(error, environ)
-        environ["FASTIO"] = "0"
+        # Otherwise the program finds the same, and its own log has it.
+        if config.on_error(environ) == config.REFUSE:
+            raise
     return environ
 
 

@@ -1,7 +1,11 @@
 """fastio's access to the service that it runs in: its configuration files, log and new processes."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+import os
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,8 @@ _followed = False
 #: why nothing is patched, if a bad setting is the reason
 _problem = ""
 
+#: Exit status of uWSGI and of a worker whose application cannot be loaded.
+_FAILED_APP = 22
 #: The code that a new interpreter runs with ``root`` and ``options``. multiprocessing gives it the parent's sys.path
 #: afterwards.
 _PATCH = """\
@@ -40,20 +46,53 @@ def start() -> None:
     follow()
 
 
-def refuse_or_say(
-    error: FastioError, environ: Mapping[str, str] | None = None, options: config.Options | None = None
-) -> None:
+def refuse_or_say(error: FastioError, conf: Any = None, options: config.Options | None = None) -> None:
     """Decide whether a service with a bad setting starts.
 
-    :param environ: the variables of the service, and ``options`` those in its files, that have the setting ``on_error``
+    :param conf: the service's oslo.config object, and ``options`` those of its files, if it has read them
     :raises FastioError: the error, where it is to refuse; else nothing is patched, and the error is logged
     """
     global _problem
-    if config.on_error(environ, options) == config.REFUSE:
+    uwsgi = sys.modules.get("uwsgi")
+    if config.on_error(options=options) == config.REFUSE and not (uwsgi and _serves(uwsgi)):
+        _problem = f"fastio: {error}"
+        hook = sys.excepthook
+        with contextlib.suppress(Exception):
+            # Services set up their log later, and this one does not come to that.
+            sys.modules["oslo_log.log"].setup(conf, conf.project)
+        # Standard error has the exception, too.
+        sys.excepthook = hook
+        if uwsgi:
+            _end(uwsgi)
         raise error
     patcher.stand_back(f"on_error ({error})")
     _problem = f"fastio: not patched: {error}"
     log.log(log.ERROR, "%s", _problem)
+
+
+def _serves(uwsgi: Any) -> bool:
+    """Return whether this is a worker that uWSGI starts again: others have loaded the service, or it has served."""
+    return uwsgi.worker_id() > 0 and any(each["apps"] or each["requests"] for each in uwsgi.workers())
+
+
+def _end(uwsgi: Any) -> None:
+    """End uWSGI: it would report an exception and serve without the service, or start its workers for ever."""
+    print(_problem, file=sys.stderr, flush=True)
+    if uwsgi.worker_id() and uwsgi.masterpid():
+        # The other workers that find the same wait here until they are killed.
+        uwsgi.lock()
+        with contextlib.suppress(OSError):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            # Each other signal, and uwsgi.stop(), reloads it with or without die-on-term.
+            os.kill(uwsgi.masterpid(), signal.SIGINT)
+            # It sends its workers the same, and starts none from then on. One that is at an import would take that for
+            # an exception, and go on for a minute.
+            signal.sigtimedwait({signal.SIGINT}, 5)
+        for each in uwsgi.workers():
+            if each["pid"] and each["id"] != uwsgi.worker_id():
+                with contextlib.suppress(OSError):
+                    os.kill(each["pid"], signal.SIGKILL)
+    os._exit(_FAILED_APP)
 
 
 def follow() -> None:
@@ -89,39 +128,32 @@ def _follow_configuration(cfg: Any) -> None:
             try:
                 fastio.patch(conf=conf)
             except FastioError as error:
-                refuse_or_say(error, options=options)
+                refuse_or_say(error, conf, options)
         return result
 
-    def take_over(conf: Any) -> None:
+    def read_again(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
+        # Services do this at SIGHUP: mutating raises where it fails, reloading returns False.
+        result = wrapped(conf, *args, **kwargs)
         try:
             # Also where no option is left: those of before do not count any more.
-            if config.read_options(conf) != config.options():
+            if result is not False and config.read_options(conf) != config.options():
                 fastio.patch(conf=conf)
         except FastioError as error:
             # The service runs: unlike at its start, it goes on with what it has.
             log.log(log.ERROR, "fastio: the settings stay unchanged: %s", error)
-
-    def reload(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
-        succeeded = wrapped(conf, *args, **kwargs)
-        if succeeded:
-            take_over(conf)
-        return succeeded
-
-    def mutate(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
-        # Services' way at SIGHUP: it raises where it fails.
-        result = wrapped(conf, *args, **kwargs)
-        take_over(conf)
         return result
 
     _wrap(cfg.ConfigOpts, "__call__", read)
-    _wrap(cfg.ConfigOpts, "reload_config_files", reload)
-    _wrap(cfg.ConfigOpts, "mutate_config_files", mutate)
+    _wrap(cfg.ConfigOpts, "reload_config_files", read_again)
+    _wrap(cfg.ConfigOpts, "mutate_config_files", read_again)
 
 
 def _follow_logging(oslo_log: Any) -> None:
     def set_up(wrapped: Any, *args: Any, **kwargs: Any) -> Any:
         result = wrapped(*args, **kwargs)
         # Messages of the start came before there was a log.
+        for text in config.unknown():
+            log.log(log.WARNING, "fastio: %s", text)
         log.log(*((log.ERROR, "%s", _problem) if _problem else (log.INFO, "%s", fastio.status().summary())))
         return result
 

@@ -402,7 +402,6 @@ class Glance33(Service):
             "processes": str(self.chosen["workers"]),
             "threads": str(self.chosen["threads"]),
             "listen": str(min(self.chosen["listen"], most)),
-            "need-app": "true",
         })  # fmt: skip
         if self.chosen["post_buffering"]:
             # It is also the size of each read, whatever post-buffering-bufsize is: that is only raised to this.

@@ -104,7 +104,7 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
 
 @pytest.mark.parametrize("fastio", ["off", "on"])
 def test_uwsgi_has_the_options_of_the_documentation(usable: Usable, tmp_path: Path, fastio: str) -> None:
-    own = ("http-socket", "processes", "threads", "listen", "virtualenv", "need-app", "import", "post-buffering")
+    own = ("http-socket", "processes", "threads", "listen", "virtualenv", "import", "post-buffering")
     with usable("glance-33")(tmp_path, fastio=fastio, post_buffering=65536, **AS_SHIPPED) as running:
         documented, given = RawConfigParser(delimiters="="), RawConfigParser(delimiters="=")
         documented.read(UWSGI)

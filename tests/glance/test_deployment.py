@@ -405,9 +405,24 @@ def test_sigterm_ends_it_with_transfers_under_way(serve: Callable[..., Service],
     assert payload.startswith(got)
 
 
-def test_a_bad_option_ends_the_start_with_a_clear_error(serve: Callable[..., Service]) -> None:
-    with pytest.raises(BackendError, match=r"chunk_size.*'12 parsecs'.*glance-api.conf"):
-        serve("glance-32", fastio="on", config={"fastio": {"chunk_size": "12 parsecs"}})
+@pytest.mark.parametrize("release", ["glance-32", "glance-33"])
+def test_a_bad_option_ends_the_start_with_a_clear_error(serve: Callable[..., Service], release: str, tmp_path) -> None:
+    log = tmp_path / "glance.log"
+    config = {"DEFAULT": {"log_file": log}, "fastio": {"chunk_size": "12 parsecs"}}
+    error = r"chunk_size.*'12 parsecs'.*glance-api.conf"
+    with pytest.raises(BackendError, match=error):
+        serve(release, fastio="on", config=config)
+    assert re.search(f"ERROR fastio .*{error}", log.read_text())
+
+
+@pytest.mark.parametrize("release", ["glance-32", "glance-33"])
+def test_a_bad_option_may_leave_it_unpatched(serve: Callable[..., Service], release: str) -> None:
+    config = {"fastio": {"chunk_size": "12 parsecs", "on_error": "unpatched"}}
+    service = serve(release, fastio="on", config=config)
+    moves_data(service)
+    found = [line.message for line in logs.lines(service.log(), ["ERROR"]) if line.logger == "fastio"]
+    assert found and all(each.startswith("fastio: not patched: chunk_size: '12 parsecs'") for each in found)
+    assert summary(service) == []
 
 
 def test_uwsgi_without_it_is_not_patched(serve: Callable[..., Service]) -> None:
