@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastio import counters, log
 from fastio.patching import patcher
 from fastio.patching.state import STATE
+from fastio.report import Outcome, Report
 from fastio.version import VERSION
 
 if TYPE_CHECKING:
@@ -46,16 +47,16 @@ class Metrics(NamedTuple):
         }
         return {"pid": self.pid, "since": self.since, "patches": patches, "io": dict(self.io)}
 
-    def to_prometheus(self, patches: Mapping[str, int] | None = None) -> str:
+    def to_prometheus(self, states: Mapping[str, str] | None = None) -> str:
         """Return the text that Prometheus reads, each series with the pid of this process.
 
-        :param patches: how many there are in each state, by default as :func:`fastio.status` has it
+        :param states: from :func:`states_of`; by default those of a new report
         """
         values: dict[str, list[tuple[Mapping[str, str], float]]] = {family: [] for family in FAMILIES}
-        for each in self.series():
-            values[f"fastio_{each.counter}_total"].append((each.labels, each.value))
-        counts = patcher.status().numbers() if patches is None else patches
-        values["fastio_patches"] = [({"state": state}, count) for state, count in counts.items()]
+        for counter, labels, value in self.series():
+            values[f"fastio_{counter}_total"].append((labels, value))
+        for name, state in sorted((states_of(patcher.status()) if states is None else states).items()):
+            values["fastio_patch_state"].append(({"patch": name, "state": state}, 1))
         values["fastio_start_time_seconds"].append(({}, round(self.since, 3)))
         values["fastio_info"].append(({"version": VERSION}, 1))
         lines, pid = [], {"pid": str(self.pid)}
@@ -64,15 +65,18 @@ class Metrics(NamedTuple):
             lines += [f"{family}{_labels({**labels, **pid})} {value}" for labels, value in values[family]]
         return "\n".join(lines) + "\n"
 
-    def series(self) -> Iterator[Series]:
-        """Yield each count: the one source of all outputs."""
+    def series(self) -> Iterator[tuple[str, Mapping[str, str], int]]:
+        """Yield each of :data:`COUNTERS` that is not zero, its labels and its value: the one source of all outputs."""
         for name, found in sorted(self.patches.items()):
-            yield Series("calls", {"patch": name}, found.calls)
-            yield Series("bytes", {"patch": name}, found.bytes)
+            if found.calls:
+                yield "calls", {"patch": name}, found.calls
+            if found.bytes:
+                yield "bytes", {"patch": name}, found.bytes
             for reason, count in sorted(found.fallbacks.items()):
-                yield Series("fallbacks", {"patch": name, "reason": reason}, count)
+                yield "fallbacks", {"patch": name, "reason": reason}, count
         for name, count in self.io.items():
-            yield Series("io", {"what": name}, count)
+            if count:
+                yield "io", {"what": name}, count
 
     def table(self, patch: str = "") -> Table:
         """Return the counts of the patches that have taken or left a call, or of the one named ``patch``."""
@@ -86,15 +90,6 @@ class Metrics(NamedTuple):
         return Table("", ["patch", "calls", "bytes", "fallbacks"], rows)
 
 
-class Series(NamedTuple):
-    """One count, which only grows."""
-
-    #: one of :data:`COUNTERS`
-    counter: str
-    labels: Mapping[str, str]
-    value: int
-
-
 #: The counts.
 COUNTERS = {
     "calls": "Calls that a patch took.",
@@ -106,7 +101,7 @@ COUNTERS = {
 #: The metrics for Prometheus: the type of each, and its description.
 FAMILIES = {
     **{f"fastio_{name}_total": ("counter", meaning) for name, meaning in COUNTERS.items()},
-    "fastio_patches": ("gauge", "Patches by what became of them."),
+    "fastio_patch_state": ("gauge", "1 for the state of each patch."),
     "fastio_start_time_seconds": ("gauge", "When the counts of the process began, in seconds since the epoch."),
     "fastio_info": ("gauge", "The release of fastio."),
 }
@@ -114,6 +109,11 @@ FAMILIES = {
 
 def _labels(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+
+
+def states_of(report: Report) -> dict[str, str]:
+    """Return the state of each patch but those that are off, or whose library is absent."""
+    return {each.name: each.word for each in report.patches() if each.word not in (Outcome.OFF, Outcome.ABSENT)}
 
 
 def read() -> Metrics:
@@ -180,6 +180,6 @@ def _observe(counter: str, observation: Callable[..., Any]) -> Callable[[Any], I
             return []
         # Workers have the resource of the process that they were forked from.
         own = {"process.pid": os.getpid()}
-        return [observation(each.value, {**each.labels, **own}) for each in read().series() if each.counter == counter]
+        return [observation(value, {**labels, **own}) for name, labels, value in read().series() if name == counter]
 
     return observe

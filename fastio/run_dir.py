@@ -18,7 +18,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio import counters, exporters, log
@@ -60,8 +60,8 @@ class Files:
         self._turn = TryLock()
         #: when the files may be written again, and when a count is looked at again
         self._due = self._next = 0.0
-        #: the status as JSON, the numbers of patches in it, and how many modules there were then
-        self._report: tuple[str, Mapping[str, int], int] = ("", {}, 0)
+        #: the status as JSON and for Prometheus, and how many modules there were then
+        self._report: tuple[str, dict[str, str], int] = ("", {}, 0)
         #: where in the directory the next look begins
         self._offset = 0
         self._written = False
@@ -104,13 +104,14 @@ class Files:
         try:
             now = time.monotonic()
             self._due = now + INTERVAL
-            (report, patches), found = self._status(last), exporters.read()
+            (report, states), found = self._status(last), exporters.read()
             # Under a hub, what is counted from now on is written ten seconds later, whether or not more comes.
             self._next = 0.0 if current.hub_of_thread() is not None else self._due
-            counts = json.dumps(found.to_dict())
-            data = f'{{"written": {time.time():.3f}, "report": {report}, "metrics": {counts}}}\n'
-            metrics = found.to_prometheus(patches)
-            self._write(_here if last else offload.run, data, metrics, ".last" if last else ".new")
+            metrics = json.dumps(found.to_dict())
+            data = f'{{"written": {time.time():.3f}, "report": {report}, "metrics": {metrics}}}\n'
+            # No patch is in effect any more, and the file may stay.
+            text = found.to_prometheus({} if last else states)
+            self._write(_here if last else offload.run, data, text, ".last" if last else ".new")
             self._written, self._failed = True, ""
         except Exception as error:
             # The service goes on. Repeated failures are logged once.
@@ -121,12 +122,12 @@ class Files:
         finally:
             self._turn.release()
 
-    def _status(self, last: bool) -> tuple[str, Mapping[str, int]]:
-        """The status as JSON, and its numbers. It takes some 20 ms of a hub's time, and is made again after imports."""
+    def _status(self, last: bool) -> tuple[str, dict[str, str]]:
+        """The status as JSON, and for Prometheus. It takes some 20 ms of a hub's time: imports have it made again."""
         text, _, modules = self._report
         if not text or modules != len(sys.modules) and not last and not patcher.busy():
-            status = patcher.status()
-            self._report = json.dumps(status.to_dict()), status.numbers(), len(sys.modules)
+            report = patcher.status()
+            self._report = json.dumps(report.to_dict()), exporters.states_of(report), len(sys.modules)
         return self._report[:2]
 
     def _write(self, run: Run, status: str, metrics: str, ending: str) -> None:
@@ -377,8 +378,8 @@ def read(pid: int, directory: str | None = None) -> dict[str, Any]:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 return _read(path, owners)
     raise StatusError(
-        f"process {pid} has no file in {' or '.join(places)}: it was started without this run_dir, or it is a forked "
-        "worker that has not served anything yet"
+        f"process {pid} has no file in {' or '.join(places)}: it was started without this run_dir, is a forked worker "
+        f"that has not served anything yet, or is a master: ask one of its workers (pgrep -P {pid})"
     )
 
 

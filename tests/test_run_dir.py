@@ -175,8 +175,10 @@ def test_two_files_of_each_process(run: Callable[..., Program], private: Path, m
     until(lambda: second.tell(1) and first.pid not in texts(private), "the removal of those of the killed one")
     name = "communicate" if mode == "native" else "green_communicate"
     calls = int(second.tell(f"fastio.metrics().patches[{name!r}].calls"))
+    (path,) = private.glob(f"fastio-*-{second.pid}-*.prom")
+    assert f'fastio_patch_state{{patch="{name}",state="in effect",' in path.read_text()
     assert second.end() == ""
-    assert texts(private)[second.pid] == calls
+    assert texts(private)[second.pid] == calls and "fastio_patch_state{" not in path.read_text()
     assert len(list(private.iterdir())) == 3 and others.exists()
 
 
@@ -566,6 +568,15 @@ def test_the_text_for_prometheus() -> None:
     assert f'fastio_calls_total{{patch="wait",{pid}}} 1' in lines
     assert f'fastio_bytes_total{{patch="wait",{pid}}} 7' in lines
     assert f'fastio_fallbacks_total{{patch="wait",reason="hub",{pid}}} 1' in lines
+    # A count of zero is left out.
+    assert 'fastio_calls_total{patch="communicate"' not in "\n".join(lines) and not any(
+        line.endswith(" 0") for line in series
+    )
+    states = {patch.name: patch.word for patch in fastio.status().patches()}
+    told = dict(
+        re.findall(r'^fastio_patch_state\{patch="(\w+)",state="([a-z ]+)",pid="\d+"\} 1$', "\n".join(lines), re.M)
+    )
+    assert told == {name: word for name, word in states.items() if word not in ("off", "absent")}
     assert fastio.metrics().to_dict()["patches"]["wait"] == {"calls": 1, "bytes": 7, "fallbacks": {"hub": 1}}
 
 
