@@ -16,11 +16,15 @@ from typing import Any
 
 import pytest
 
-from fastio import launcher
+import fastio
+from fastio import config, exporters, launcher, servers
+from fastio.patches.glance import _uwsgi
+from fastio.report import Entry, Outcome, Patch
 
 ROOT = Path(__file__).parents[1]
 DOC = ROOT / "doc" / "source"
 EXAMPLES = DOC / "examples"
+PROMETHEUS = EXAMPLES / "prometheus"
 PLUGIN = ROOT / "devstack" / "plugin.sh"
 PLAYBOOK = EXAMPLES / "ansible" / "fastio.yml"
 #: Of a job that upstream's developers run; tests/benchmarks/validate/test_gate.py has the rest of it.
@@ -138,7 +142,7 @@ def test_the_playbook_is_valid(playbook: Path) -> None:
 def test_the_playbook_on_this_host(tmp_path: Path) -> None:
     """It puts fastio under a glance-api here, changes nothing the second time, and takes it back."""
     program("ansible-playbook", "ansible-core")
-    checkout, environment, config = tmp_path / "checkout", tmp_path / "glance", tmp_path / "glance-api.conf"
+    checkout, environment, file = tmp_path / "checkout", tmp_path / "glance", tmp_path / "glance-api.conf"
     shutil.copytree(ROOT / "fastio", checkout / "fastio", ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.iterdir():
         if path.is_file():
@@ -146,14 +150,18 @@ def test_the_playbook_on_this_host(tmp_path: Path) -> None:
     # Like glance's, with oslo.config for its files.
     run(sys.executable, "-m", "venv", environment)
     run(environment / "bin" / "python", "-m", "pip", "install", "-q", "oslo.config")
-    config.write_text("[glance_store]\nstores = file\n")
+    file.write_text("[glance_store]\nstores = file\n")
+    service = environment / "bin" / "glance-api"
+    service.write_text(f"#!{environment}/bin/python\n")
+    service.chmod(0o755)
     inventory = tmp_path / "inventory"
     inventory.write_text(
         f"[glance_api]\nlocalhost ansible_connection=local ansible_python_interpreter={sys.executable}\n"
     )
     variables = {
         "fastio_become": False, "fastio_restart": False, "fastio_package": str(checkout),
-        "fastio_environment": str(environment), "fastio_config": str(config), "fastio_drop_ins": str(tmp_path),
+        "fastio_environment": str(environment), "fastio_command": f"{service} --config-file {file}",
+        "fastio_drop_ins": str(tmp_path),
     }  # fmt: skip
 
     def again(**more: Any) -> str:
@@ -161,16 +169,16 @@ def test_the_playbook_on_this_host(tmp_path: Path) -> None:
 
     again()
     drop_in = tmp_path / "glance-api.service.d" / "fastio.conf"
-    written = drop_in.read_text()
+    text = drop_in.read_text()
     (command,) = re.findall(
         "^ExecStart=/.*$", (EXAMPLES / "glance-api.service.d" / "fastio.conf").read_text(), re.MULTILINE
     )
-    fitted = command.replace("/usr/bin", f"{environment}/bin").replace("/etc/glance/glance-api.conf", str(config))
-    assert written.splitlines() == ["[Service]", "Environment=FASTIO_PROFILE=safe", "ExecStart=", fitted]
+    fitted = command.replace("/usr/bin", f"{environment}/bin").replace("/etc/glance/glance-api.conf", str(file))
+    assert text.splitlines() == ["[Service]", "Environment=FASTIO_PROFILE=safe", "ExecStart=", fitted]
     assert re.search(r"changed=0 ", again(fastio_package="fastio"))
     again(fastio_state="absent")
     assert not drop_in.exists()
-    config.write_text("[fastio]\nchunk_size = 12 parsecs\n")
+    file.write_text("[fastio]\nchunk_size = 12 parsecs\n")
     playbook = program("ansible-playbook", "ansible-core")
     extra = json.dumps({**variables, "fastio_package": "fastio"})
     refused = run(playbook, "-i", inventory, "-e", extra, PLAYBOOK, cwd=tmp_path, status=2)
@@ -201,14 +209,156 @@ def test_the_image_of_kolla() -> None:
 
 def test_kollas_variables_of_a_node_are_settings() -> None:
     cfg = pytest.importorskip("oslo_config.cfg")
-    from fastio import config
-
     conf = cfg.ConfigOpts()
     conf(["--config-file", str(EXAMPLES / "kolla" / "glance-api.conf")])
     assert config.resolve({}, {}, config.read_options(conf)).profile == "safe"
 
 
+# openstack-ansible and openstack-helm
+
+
+def in_yaml(name: str) -> Any:
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((EXAMPLES / name).read_text())
+
+
+def written(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> Path:
+    """A file with these options, as both tools write them."""
+    parser = configparser.RawConfigParser()
+    for section, options in sections.items():
+        parser[section] = {
+            name: ",".join(value) if isinstance(value, list) else str(value).lower() if value is True else str(value)
+            for name, value in options.items()
+        }
+    with open(path, "w") as file:
+        parser.write(file)
+    return path
+
+
+def options_of(tool: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options of uWSGI and of glance that the example has."""
+    if tool == "openstack-ansible":
+        given = in_yaml("openstack-ansible/user_variables.yml")
+        return given["glance_api_uwsgi_ini_overrides"], given["glance_glance_api_conf_overrides"]
+    given = in_yaml("openstack-helm/values.yaml")["conf"]
+    return given["glance_api_uwsgi"], given["glance"]
+
+
+@pytest.mark.parametrize("tool", ["openstack-ansible", "openstack-helm"])
+def test_the_options_of_other_tools(tool: str, tmp_path: Path) -> None:
+    cfg = pytest.importorskip("oslo_config.cfg")
+    uwsgi, glance = options_of(tool)
+    served = servers.read(["uwsgi", "--ini", str(written(tmp_path / "uwsgi.ini", uwsgi))], {})
+    assert served is not None and served.imports_fastio and "need-app" in served.options
+    # The effect of each option is known.
+    assert served.options.keys() - {"import"} <= _uwsgi._HARMLESS
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(written(tmp_path / "glance-api.conf", glance))])
+    assert config.resolve({}, {}, config.read_options(conf)).profile == "safe"
+
+
+def test_openstack_helm_logs_fastio(tmp_path: Path) -> None:
+    """As the chart writes the file, with its own handlers."""
+    own = {
+        "handlers": {"keys": "stdout,null"}, "formatters": {"keys": "plain"},
+        "handler_stdout": {"class": "StreamHandler", "args": "(sys.stdout,)", "formatter": "plain"},
+        "handler_null": {"class": "logging.NullHandler", "args": "()", "formatter": "plain"},
+        "formatter_plain": {"format": "%(name)s %(message)s"},
+        "logger_root": {"level": "WARNING", "handlers": "null"},
+        "logger_glance": {"level": "INFO", "handlers": "stdout", "qualname": "glance"},
+    }  # fmt: skip
+    path = written(tmp_path / "logging.conf", {**own, **in_yaml("openstack-helm/values.yaml")["conf"]["logging"]})
+    code = "import logging.config, sys; logging.config.fileConfig(sys.argv[1]); import fastio; fastio.patch()"
+    assert re.match(r"fastio fastio: \d+ ", run(sys.executable, "-c", code, path, cwd=ROOT).stdout)
+
+
+# Prometheus and Grafana
+
+
+def promtool(*arguments: Any, **options: Any) -> str:
+    found = shutil.which("promtool")
+    if found is None:
+        pytest.skip("promtool is not installed (apt-get install prometheus)")
+    return run(found, *arguments, **options).stdout
+
+
+def expressions() -> list[str]:
+    """The queries of the dashboard, filled in like by Grafana."""
+    panels = json.loads((PROMETHEUS / "dashboard.json").read_text())["panels"]
+    filled = [target["expr"] for panel in panels for target in panel["targets"]]
+    return [text.replace("$__rate_interval", "5m").replace("$instance", ".*") for text in filled]
+
+
+def test_only_metrics_that_fastio_has_are_watched() -> None:
+    text = "".join([*expressions(), (PROMETHEUS / "fastio.rules.yml").read_text()])
+    found = set(re.findall(r"\bfastio_\w+", text))
+    assert found <= exporters.FAMILIES.keys() and "fastio_patch_state" in found
+    states = set(re.findall(r'state="([^"]*)"', text))
+    # The words of a report.
+    assert states == {
+        Patch("wait", [Entry("wait", "", outcome, "")], "").word for outcome in (Outcome.APPLIED, Outcome.CHANGED)
+    }
+
+
+def test_promtool_accepts_the_metrics_and_the_dashboard(tmp_path: Path) -> None:
+    promtool("check", "metrics", input=fastio.metrics().to_prometheus({"wait": "in effect"}))
+    rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(expressions())]
+    (tmp_path / "rules.json").write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    promtool("check", "rules", tmp_path / "rules.json")
+
+
+ANNOTATIONS = ("summary", "description")
+
+
+def series(name: str, values: str, **labels: str) -> dict[str, str]:
+    given = ",".join(f'{label}="{value}"' for label, value in {"instance": "a", "pid": "1", **labels}.items())
+    return {"series": f"fastio_{name}{{{given}}}", "values": values}
+
+
+def test_the_alerts(tmp_path: Path) -> None:
+    rules = PROMETHEUS / "fastio.rules.yml"
+    promtool("check", "rules", rules)
+
+    text = rules.read_text().replace("{{ $labels.instance }}", "a")
+
+    def alert(name: str, minute: int, patch: str = "") -> dict[str, Any]:
+        """The alert is to be there at that minute, for that patch only."""
+        block = text.replace("{{ $labels.patch }}", patch).partition(f"alert: {name}\n")[2]
+        found = {key: re.findall(f'{key}: "?(.*?)"?$', block, re.MULTILINE)[0] for key in ("severity", *ANNOTATIONS)}
+        labels = {"severity": found.pop("severity"), "instance": "a", "patch": patch}
+        expected = [{"exp_labels": labels, "exp_annotations": found}] if patch else []
+        return {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": expected}
+
+    test = {
+        "interval": "1m",
+        "input_series": [
+            series("patch_state", "1+0x120", patch="wait", state="left alone"),
+            # Another worker has it, so it is not lost.
+            series("patch_state", "1+0x120", patch="wait", state="in effect", pid="2"),
+            series("patch_state", "1+0x120", patch="green_wait", state="waiting for import"),
+            series("patch_state", "1+0x30", patch="communicate", state="in effect"),
+            series("fallbacks_total", "0+60x120", patch="wait", reason="hub"),
+            series("fallbacks_total", "0+60x120", patch="store_rbd", reason="hub"),
+            series("calls_total", "0+30x120", patch="store_rbd"),
+            series("calls_total", "0+90x120", patch="store_rbd", pid="2"),
+        ],
+        "alert_rule_test": [
+            alert("FastioPatchLeftAlone", 10),
+            alert("FastioPatchLeftAlone", 100, "wait"),
+            alert("FastioPatchLost", 30),
+            alert("FastioPatchLost", 100, "communicate"),
+            alert("FastioCallsLeftToUpstream", 100, "wait"),
+        ],
+    }
+    tests = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "tests.json").write_text(json.dumps(tests))
+    promtool("test", "rules", tmp_path / "tests.json")
+
+
 def test_every_recipe_is_on_the_page() -> None:
-    page = (DOC / "operators" / "recipes.rst").read_text(encoding="utf-8")
-    for path in (*EXAMPLES.glob("kolla/*"), *EXAMPLES.glob("ansible/*"), *PLUGIN.parent.iterdir()):
-        assert f"{path.name}\n" in page, path
+    pages = {name: (DOC / "operators" / f"{name}.rst").read_text(encoding="utf-8") for name in ("recipes", "watching")}
+    tools = ("kolla", "ansible", "openstack-ansible", "openstack-helm")
+    for path in (*(path for tool in tools for path in EXAMPLES.glob(f"{tool}/*")), *PLUGIN.parent.iterdir()):
+        assert f"{path.name}\n" in pages["recipes"], path
+    for path in PROMETHEUS.iterdir():
+        assert f"/examples/prometheus/{path.name}" in pages["watching"], path
