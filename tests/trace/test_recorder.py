@@ -130,7 +130,7 @@ def test_root_writes_nothing_where_others_may(start: Any, tmp_path: pathlib.Path
     directory.mkdir()
     directory.chmod(mode)
     os.chown(directory, owner, -1)
-    with pytest.raises(PermissionError, match="root must own it"):
+    with pytest.raises(PermissionError, match="only root may own it"):
         start(directory)
     directory.chmod(mode | stat.S_ISVTX)
     if owner == 0:
