@@ -278,8 +278,10 @@ def refused(by: str) -> dict[str, Any]:
         ([TOGETHER], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
         ([TOGETHER, READ], outcome({"value": 1}, {"error": "RuntimeError", "args": "Second simultaneous read"}),
          outcome({"value": 1}, {"value": 2}), None),
-        # … nor has a read of a file that another closes: stock waits in the hub first, also for what is at hand …
+        # … nor has a read or write of a file that another closes: stock waits in the hub first, also for no reason …
         ([TOGETHER], turns(CLOSED_BEFORE, {"op": "close"}), turns({"op": "read", "value": 1}, {"op": "close"}), None),
+        ([TOGETHER], turns({**CLOSED_BEFORE, "op": "write"}, {"op": "close"}),
+         turns({"op": "write", "value": 1}, {"op": "close"}), None),
         ([TOGETHER], turns({"op": "read", "value": 1}, {"op": "close"}), turns(CLOSED_BEFORE, {"op": "close"}),
          "together: value: turns -> turns"),
         ([TOGETHER], turns(CLOSED_BEFORE), turns({"op": "read", "value": 1}), "together: value: turns -> turns"),

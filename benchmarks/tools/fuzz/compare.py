@@ -55,10 +55,11 @@ def difference(
     larger: it decides whether stdin is closed, how far the child comes, what it writes. And where closing stdin fails
     it is a matter of chance under a hub which of the outputs were read by then: eventlet's hubs keep who is ready in a
     set. Whether stock refuses a second use at the same moment depends on whether the first waits, so on the size of the
-    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. A read of what is at hand does
-    not wait in the hub as stock's does, and so comes before a close by another greenlet. From there on the two sides
-    are in different states, and only that counts which holds in every state: nothing hangs, no exception comes out that
-    is not meant to, others run, and no descriptor is left open.
+    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. A read of what is at hand, or a
+    write of what the pipe has room for, does not wait in the hub as stock's does under a monkey patch, and so comes
+    before a close by another greenlet. From there on the two sides are in different states, and only that counts which
+    holds in every state: nothing hangs, no exception comes out that is not meant to, others run, and no descriptor is
+    left open.
     """
     if "ops" not in stock:
         return None
@@ -116,14 +117,14 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
 
 
 def _comes_first(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
-    """Whether a read has what was at hand before another greenlet closes the file: stock waits in the hub first.
+    """Whether a read or write is done before another greenlet closes the file: stock waits in the hub first.
 
     An exchange with a child that fails at a closed output may have sent more or less of its input by then.
     """
     before, after = _turns(stock), _turns(patched)
     return len(before) == len(after) and any(seen["op"] == "close" for seen in before) and any(
         "Bad file descriptor" in mine.get("args", "")
-        and (mine["op"] in _READS and "value" in other or mine["op"] == "communicate" and mine == other)
+        and (mine["op"] in (*_READS, "write") and "value" in other or mine["op"] == "communicate" and mine == other)
         for mine, other in zip(before, after, strict=True)
     )  # fmt: skip
 
