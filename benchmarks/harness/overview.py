@@ -15,8 +15,8 @@ from benchmarks.harness.results import ROOT, Result
 from fastio.tables import EMPTY, Table, number
 
 PICTURE = ROOT / "doc" / "source" / "_static" / "overview.svg"
-_UPLOADS = "glance* *-upload"
-_SLOW = "slow_clients* *[0-9], glance* *shipped-[0-9], glance* *shipped-[0-9]00"
+_UPLOADS = "glance* *-upload, deployments *-upload"
+_SLOW = "slow_clients* *[0-9], glance* *shipped-[0-9], glance* *shipped-[0-9]00, deployments *-4, deployments *-200"
 #: Of each row, patterns of the runs and of the cases that it has, and of their rows if these are not all with fastio.
 ROWS = {
     "a child's output": "sheepdog cat, sheepdog read-*, peers output, processes output-*",
@@ -37,7 +37,7 @@ ROWS = {
     "sheepdog: add": "sheepdog_driver add-*, sheepdog driver-add-*",
     "others' wait beside a get": "stores* *-get-*",
     "others' wait beside an add": "stores* *-add-*",
-    "glance-api: download": "glance* *-download",
+    "glance-api: download": "glance* *-download, deployments *-download",
     "glance-api: upload, import": f"{_UPLOADS}, disk_uploads *, imports *, glance* *-disk, glance* *-import",
     "glance-api: many downloads": "concurrency* glance-*, concurrency* offered-glance-*, concurrency* network-*, "
     f"offered_load* glance-*, network* *, {_SLOW}, slow_uploads *, glance* *-uploads*",

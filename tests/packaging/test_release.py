@@ -101,6 +101,8 @@ def test_the_source_distribution_has_what_a_checkout_has(built: Built) -> None:
     with tarfile.open(built.sdist) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames() if not sdist.getmember(name).isdir()}
     kept = {path.relative_to(built.tree).as_posix() for path in built.tree.rglob("*") if path.is_file()}
+    # Reports that are not to be published.
+    kept = {name for name in kept if not name.startswith("private/")}
     assert kept - names == set()
     # Files that setuptools adds.
     assert {name for name in names - kept if not name.startswith("fastio.egg-info/")} == {"PKG-INFO"}

@@ -276,10 +276,11 @@ def _transfers(service: str) -> Iterator[Asked]:
 
 def _slow_goals(clients: int, deployment: str = SHIPPED) -> Iterator[Asked]:
     case, all_of_it = slow_name(clients, deployment=deployment), clients * LOADS[clients][0] / 1e6
-    what, bound = f"other requests during {clients} slow downloads, p99 ms", P99_SLOW[clients]
-    yield Asked(what, "≤", bound, key="p99_ms", unit="ms", cases=case, of=alone)
+    downloads, bound = f"{clients} slow downloads", P99_SLOW[clients]
+    downloads += "" if deployment == SHIPPED else f", {deployment}"
+    yield Asked(f"other requests during {downloads}, p99 ms", "≤", bound, key="p99_ms", unit="ms", cases=case, of=alone)
     yield Asked(
-        f"{clients} slow downloads, MB/s", "≥", 0.95, unit="of what they ask for", cases=case,
+        f"{downloads}, MB/s", "≥", 0.95, unit="of what they ask for", cases=case,
         of=lambda stock, fastio: fastio / all_of_it,
     )  # fmt: skip
 
