@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen == ["soak"]:
         return subprocess.run([sys.executable, "-m", "benchmarks.tools.soak", *arguments[count:]]).returncode
     pytest = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--benchmark-quiet", "-o", "python_files=bench_*.py"]
-    if "--quick" in arguments and "-k" not in arguments:
+    if len(chosen) > 1 and "--quick" in arguments and "-k" not in arguments:
         commands = ([side_by_side.BETWEEN, *pytest, str(SUITES / name), *arguments[count:]] for name in chosen)
         return side_by_side.main([word for command in commands for word in command])
     command = [*pytest, *(str(SUITES / name) for name in chosen), *arguments[count:]]
