@@ -217,6 +217,8 @@ SMALL, LARGE = ({"report.0": [f"capacity {size}"]} for size in (65536, 1 << 20))
 
 REAPED = {"op": "wait", "during": [{"op": "reap"}]}
 CLOSED_BEFORE = {"op": "read", "error": "OSError", "args": "9, 'Bad file descriptor'"}
+CLOSED_MEANWHILE = {**READ, "during": [{"op": "close", "f": "stdout"}]}
+YIELDED, POLLED = ({"op": "wait", "during": [{"op": "interrupt", "do": [{"op": op}]}]} for op in ("yield", "poll"))
 
 
 #: An exchange fails, since another greenlet closes an output.
@@ -285,6 +287,15 @@ def refused(by: str) -> dict[str, Any]:
         ([TOGETHER], turns({"op": "read", "value": 1}, {"op": "close"}), turns(CLOSED_BEFORE, {"op": "close"}),
          "together: value: turns -> turns"),
         ([TOGETHER], turns(CLOSED_BEFORE), turns({"op": "read", "value": 1}), "together: value: turns -> turns"),
+        ([CLOSED_MEANWHILE, READ], outcome({**CLOSED_BEFORE, "others": [1]}, {"value": 1}),
+         outcome({"value": 2}, {"value": 3}), None),
+        ([READ], outcome(CLOSED_BEFORE), outcome({"value": 2}), "read: result: OSError -> value"),
+        # … nor has the end of a handler that lets others run; any other handler ends in the call.
+        ([YIELDED, READ], outcome({"handled": [1]}, {"value": 1}), outcome({}, {"value": 1, "handled": [1]}), None),
+        ([YIELDED, READ], outcome({"handled": [1]}, {"value": 1}), outcome({"handled": [1]}, {"value": 2}),
+         "read: value: int -> int"),
+        ([POLLED, READ], outcome({"handled": [1]}, {"value": 1}), outcome({}, {"value": 1, "handled": [1]}),
+         "wait: handled: int -> None"),
         ([TOGETHER, READ], outcome(BROKEN_OFF, {"value": 1}),
          outcome({**BROKEN_OFF, "closed": ["stdin"]}, {"value": 2}), None),
         # … but patched code refuses no more than stock does, and one line alone is never refused.

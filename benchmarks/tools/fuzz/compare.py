@@ -57,9 +57,9 @@ def difference(
     set. Whether stock refuses a second use at the same moment depends on whether the first waits, so on the size of the
     pipe; and it leaves the hub with a listener that wakes a greenlet at another call. A read of what is at hand, or a
     write of what the pipe has room for, does not wait in the hub as stock's does under a monkey patch, and so comes
-    before a close by another greenlet. From there on the two sides are in different states, and only that counts which
-    holds in every state: nothing hangs, no exception comes out that is not meant to, others run, and no descriptor is
-    left open.
+    before a close by another greenlet. A signal handler that lets others run ends in the call that it interrupts or in
+    a later one. From there on the two sides are in different states, and only that counts which holds in every state:
+    nothing hangs, no exception comes out that is not meant to, others run, and no descriptor is left open.
     """
     if "ops" not in stock:
         return None
@@ -73,7 +73,8 @@ def difference(
         parted = (
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
             or any(refusal in json.dumps(mine) for refusal in (_REFUSALS if several else [LATER]))
-            or _comes_first(mine, other) or _races(operation, stock)
+            or _comes_first(operation, mine, other) or _races(operation, stock)
+            or _ends_later(operation, mine, other)
         )  # fmt: skip
         if index < start:
             continue
@@ -116,17 +117,28 @@ def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str,
     return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}
 
 
-def _comes_first(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
+def _comes_first(operation: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any]) -> bool:
     """Whether a read or write is done before another greenlet closes the file: stock waits in the hub first.
 
     An exchange with a child that fails at a closed output may have sent more or less of its input by then.
     """
-    before, after = _turns(stock), _turns(patched)
-    return len(before) == len(after) and any(seen["op"] == "close" for seen in before) and any(
+    before, after = _turns(operation, stock), _turns(operation, patched)
+    closes = any(other.get("op") == "close" for other in (*before, *operation.get("during", ())))
+    return closes and len(before) == len(after) and any(
         "Bad file descriptor" in mine.get("args", "")
         and (mine["op"] in (*_READS, "write") and "value" in other or mine["op"] == "communicate" and mine == other)
         for mine, other in zip(before, after, strict=True)
     )  # fmt: skip
+
+
+def _ends_later(operation: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any]) -> bool:
+    """Whether a signal handler that lets others run ends in this call on one side only.
+
+    Stock's ``wait()`` asks for the child's end every 10 ms, ours is woken by it and returns before such a handler does.
+    """
+    others = operation.get("during", ())
+    yields = any(each["op"] == "yield" for other in others for each in other.get("do", ()))
+    return yields and stock.get("handled") != patched.get("handled")
 
 
 def _races(operation: dict[str, Any], outcome: dict[str, Any]) -> bool:
@@ -134,10 +146,11 @@ def _races(operation: dict[str, Any], outcome: dict[str, Any]) -> bool:
     return not outcome.get("green") and any(each["op"] == "reap" for each in operation.get("during", ()))
 
 
-def _turns(seen: dict[str, Any]) -> list[dict[str, Any]]:
-    """The results of all operations that take turns, one after the other."""
+def _turns(operation: dict[str, Any], seen: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of all operations that take turns, one after the other; or of the only one."""
     value = seen.get("value")
-    return [each for turn in value.get("turns", ()) for each in turn] if isinstance(value, dict) else []
+    turns = value.get("turns") if isinstance(value, dict) else None
+    return [{"op": operation["op"], **seen}] if turns is None else [each for turn in turns for each in turn]
 
 
 def _chose_size(program: dict[str, Any], number: int) -> bool:
