@@ -19,7 +19,6 @@ from fastio import advice, config, launcher, servers, tables, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patches.glance import _uwsgi
-from fastio.patches.glance_store import _stores
 from fastio.patching import modules, registry
 from fastio.report import IN_EFFECT, Outcome, Report
 
@@ -189,7 +188,7 @@ def probe(
     config.only_reporting = True
     try:
         conf, stores, given = configuration(files, directories, service)
-        _stores.asked_about = conf
+        config.asked_about = conf
         # All settings are checked, and no trace is written.
         settings = config.resolve({}, options=fastio._options(conf))
         fastio.patch(conf=conf, trace=None)
@@ -230,7 +229,7 @@ def configuration(
     except cfg.Error as error:
         raise CheckError(f"the configuration cannot be read: {error}") from None
     given: dict[str, str] = {}
-    if not (stores := sorted(_stores.configured(conf))):
+    if not (stores := sorted(config.stores(conf))):
         return conf, [], given
     for group in conf.enabled_backends or ["glance_store"]:
         for name in ("filesystem_store_chunk_size", "rbd_store_chunk_size"):

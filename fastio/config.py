@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -38,6 +39,8 @@ REFUSE, UNPATCHED = "refuse", "unpatched"
 #: Drivers of glance_store whose chunk size ``store_chunk_sizes`` may name, and the name of all of them.
 STORES = ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware", "sheepdog")
 ALL_STORES = "*"
+#: Their types in configuration files, where these are other names.
+_TYPES = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
 
 
 def parse_size(value: int | str) -> int:
@@ -423,6 +426,30 @@ def files_of(conf: Any) -> list[str]:
 
     directories = (sorted(glob.glob(os.path.join(each, "*.conf"))) for each in conf.config_dir or [])
     return [*(conf.config_file or []), *itertools.chain.from_iterable(directories)]
+
+
+#: the configuration of a service that is only asked about; None in a service
+asked_about: Any = None
+
+
+def stores(conf: Any = None) -> frozenset[str]:
+    """Return the drivers of the service's stores; none if it has no configuration files, or is not glance.
+
+    :param conf: an oslo.config object, by default that of the service
+    """
+    conf = conf or asked_about or getattr(sys.modules.get("oslo_config.cfg"), "CONF", None)
+    try:
+        if not files_of(conf):
+            return frozenset()
+        backends = getattr(conf, "enabled_backends", None)
+        if isinstance(backends, dict) and backends:
+            types = [*backends.values()]
+        else:
+            types = [*conf.glance_store.stores, conf.glance_store.default_store]
+    except Exception:
+        # The service reports bad options itself.
+        return frozenset()
+    return frozenset(_TYPES.get(each, each) for each in types if each)
 
 
 def _unknown_options_of(conf: Any) -> Iterator[str]:

@@ -416,8 +416,16 @@ def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -
     wanted = [patch for patch in registry.loaded() if patch.name in _STATE.wanted]
     notes = _instrumentation().notes() if _STATE.traced else []
     notes += [*(note for patch in wanted for note in patch.notes()), *config.unknown()]
-    unused = {patch.name: why for patch in wanted if (why := patch.unused())}
-    return Report(entries, settings or config.effective(), _versions, holders.late_holders(), notes, unused)
+    return Report(entries, settings or config.effective(), _versions, holders.late_holders(), notes, _unused(wanted))
+
+
+def _unused(wanted: Iterable[Patch]) -> dict[str, str]:
+    """Why no call comes to a patch, by its name."""
+    found = {patch.name: patch.unused() for patch in wanted}
+    if stores := config.stores():
+        absent = (each.name for each in registry.TABLE if each.store and each.store not in stores)
+        found.update((name, "no such store is configured") for name in absent if name in found)
+    return {name: why for name, why in found.items() if why}
 
 
 def _versions() -> dict[str, str]:

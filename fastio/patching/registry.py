@@ -245,7 +245,7 @@ class Patch(NamedTuple):
     changes: str = ""
     #: notes for a report, while the patch is wanted
     notes: Callable[[], list[str]] = list
-    #: why no call comes to it in this process, wherever it is applied: no store or server that it is for; else empty
+    #: why no call comes to it in this process, wherever it is applied: no server that it is for; else empty
     unused: Callable[[], str] = str
 
     @property
@@ -298,6 +298,8 @@ class Listed(NamedTuple):
     name: str
     #: its folder, which has the name of the library
     library: str
+    #: the driver of glance_store that it is for: without such a store no call comes to it
+    store: str = ""
     #: whether the patch says what programs may notice of it
     changes: bool = False
     #: other libraries, in which the patch has targets that serve programs without the first
@@ -328,14 +330,14 @@ TABLE = (
     Listed("glance_slow_clients", "glance", changes=True),
     Listed("glance_uploads", "glance"),
     Listed("image_hashing", "glance_store"),
-    Listed("s3_client", "glance_store", changes=True),
-    Listed("s3_singlepart", "glance_store"),
-    Listed("store_cinder", "glance_store"),
-    Listed("store_http", "glance_store"),
-    Listed("store_rbd", "glance_store"),
-    Listed("store_s3", "glance_store"),
-    Listed("store_swift", "glance_store", besides=("swiftclient",)),
-    Listed("store_vmware", "glance_store"),
+    Listed("s3_client", "glance_store", store="s3", changes=True),
+    Listed("s3_singlepart", "glance_store", store="s3"),
+    Listed("store_cinder", "glance_store", store="cinder"),
+    Listed("store_http", "glance_store", store="http"),
+    Listed("store_rbd", "glance_store", store="rbd"),
+    Listed("store_s3", "glance_store", store="s3"),
+    Listed("store_swift", "glance_store", store="swift", besides=("swiftclient",)),
+    Listed("store_vmware", "glance_store", store="vmware"),
     Listed("glanceclient_hashing", "glanceclient"),
     Listed("openstacksdk_download", "openstack"),
     Listed("openstacksdk_hashing", "openstack"),
@@ -350,9 +352,9 @@ TABLE = (
     Listed("fix_green_encoding", "eventlet", changes=True),
     Listed("fix_green_epipe", "eventlet", changes=True),
     Listed("fix_green_exceptions", "eventlet", changes=True),
-    Listed("fix_cinder_file_volumes", "glance_store", changes=True),
-    Listed("fix_cinder_read_errors", "glance_store", changes=True),
-    Listed("fix_swift_last_segment", "glance_store", changes=True),
+    Listed("fix_cinder_file_volumes", "glance_store", store="cinder", changes=True),
+    Listed("fix_cinder_read_errors", "glance_store", store="cinder", changes=True),
+    Listed("fix_swift_last_segment", "glance_store", store="swift", changes=True),
     Listed("fix_wait_poll", "subprocess", changes=True, besides=("eventlet",)),
     # Let other requests run.
     Listed("image_fairness", "glance_store"),

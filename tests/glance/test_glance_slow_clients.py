@@ -23,10 +23,9 @@ from benchmarks.backends import nginx
 from benchmarks.backends.base import ROOT, http_status
 from benchmarks.backends.glance import DEPLOYMENTS, SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
-from fastio import check
+from fastio import check, config
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
-from fastio.patches.glance_store import _stores
 from fastio.patching import registry
 from fastio.servers import read
 from tests import fuse
@@ -484,7 +483,7 @@ def test_reports_name_the_stores_that_hold_workers(
     pytest.importorskip("oslo_config")
     path = tmp_path / "glance-api.conf"
     path.write_text(f"[DEFAULT]\nenabled_backends = {backends}\n")
-    monkeypatch.setattr(_stores, "asked_about", check.configuration([str(path)], [], "")[0])
+    monkeypatch.setattr(config, "asked_about", check.configuration([str(path)], [], "")[0])
     expected = [f"{NAME}: downloads from {left_alone} hold a worker, like upstream"] if left_alone else []
     assert glance_slow_clients.notes() == expected
 

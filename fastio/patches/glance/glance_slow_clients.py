@@ -36,7 +36,6 @@ from fastio.counters import Cause, Reason
 from fastio.io import file_pieces
 from fastio.io.transfers import ChunkTransfer, FileTransfer, Transfer, sender
 from fastio.patches.glance import _bodies, _uwsgi
-from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
@@ -353,7 +352,7 @@ def most() -> int:
 
 def notes() -> list[str]:
     """Which of the service's stores have images that are no files, and chunks that not every thread may ask for."""
-    others = ", ".join(sorted(_stores.configured() - {"filesystem", *_bodies.RELAYED}))
+    others = ", ".join(sorted(config.stores() - {"filesystem", *_bodies.RELAYED}))
     return [f"glance_slow_clients: downloads from {others} hold a worker, like upstream"] if others else []
 
 

@@ -6,7 +6,6 @@ data descriptor on the class. It sees what ``configure_add`` assigns, and holds 
 also for those that exist already.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -27,41 +26,6 @@ CLASSES = {
 }
 #: Those that take no images.
 READ_ONLY = ("http",)
-#: Their types in configuration files, where these are other names.
-_TYPES = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
-
-#: The configuration of a service that is only asked about; None in a service.
-asked_about: Any = None
-
-
-def configured(conf: Any = None) -> frozenset[str]:
-    """The drivers of the service's stores; none if it has no configuration files, or is not glance.
-
-    :param conf: an oslo.config object, by default that of the service
-    """
-    conf = conf or asked_about or getattr(sys.modules.get("oslo_config.cfg"), "CONF", None)
-    try:
-        if not config.files_of(conf):
-            return frozenset()
-        backends = getattr(conf, "enabled_backends", None)
-        if isinstance(backends, dict) and backends:
-            types = [*backends.values()]
-        else:
-            types = [*conf.glance_store.stores, conf.glance_store.default_store]
-    except Exception:
-        # The service reports bad options itself.
-        return frozenset()
-    return frozenset(_TYPES.get(each, each) for each in types if each)
-
-
-def unused(driver: str) -> Callable[[], str]:
-    """Why the patches of a driver get no calls; see ``Patch.unused``."""
-
-    def why() -> str:
-        found = configured()
-        return "no such store is configured" if found and driver not in found else ""
-
-    return why
 
 
 def code_of(key: str) -> str:

@@ -47,7 +47,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's cinder: a volume that is a file keeps its data when it is extended",
     changes="an image of unknown size on a volume that is a file does not lose what was written before an extension",
-    unused=_stores.unused("cinder"),
     targets=(
         Target(
             _OPEN,

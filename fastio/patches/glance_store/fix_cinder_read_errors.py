@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
@@ -62,7 +61,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's cinder: an error while reading ends the image with that error",
     changes="an image whose volume fails ends with an error, and does not seem complete",
-    unused=_stores.unused("cinder"),
     targets=(
         Target(
             "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",

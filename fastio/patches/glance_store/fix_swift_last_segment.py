@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Patch, Target
 
@@ -60,7 +59,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
     changes="the last segment of a large image is announced with its own size",
-    unused=_stores.unused("swift"),
     targets=(
         Target(
             "glance_store._drivers.swift.store:BaseStore.add",

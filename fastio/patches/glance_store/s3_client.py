@@ -23,7 +23,6 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency import current
 from fastio.counters import Reason
-from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Patch, Target
 
@@ -187,7 +186,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's s3: one boto3 client per configuration, not one for every call",
     changes="a client remembers redirects and, in some retry modes, how much was retried",
-    unused=_stores.unused("s3"),
     targets=(
         Target(
             "glance_store._drivers.s3:Store._create_s3_client",

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
@@ -74,6 +73,5 @@ def _wrong_size(upstream: Any, what: str, expected: int, actual: int) -> Excepti
 PATCH = Patch(
     __name__,
     summary="glance_store's s3: uploads in one piece no longer copy the image once per chunk",
-    unused=_stores.unused("s3"),
     targets=(Target("glance_store._drivers.s3:Store._add_singlepart", make),),
 )

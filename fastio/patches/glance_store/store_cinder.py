@@ -40,7 +40,6 @@ _OPEN = f"{_STORE}._open_cinder_volume"
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
-    unused=_stores.unused("cinder"),
     targets=(
         *_stores.chunk_sizes(
             _STORE,

@@ -32,7 +32,6 @@ def make_iterator(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
-    unused=_stores.unused("http"),
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.http:Store",

@@ -304,7 +304,6 @@ _CONFIGURE_ADD = _stores.CONFIGURE_ADD._replace(names=f"{_stores.CONFIGURE_ADD.n
 PATCH = Patch(
     __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
-    unused=_stores.unused("rbd"),
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, _CONFIGURE_ADD),
         *_stores.chunk_sizes(

@@ -124,7 +124,6 @@ def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
 PATCH = Patch(
     __name__,
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
-    unused=_stores.unused("s3"),
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -120,7 +120,6 @@ def make_buffer(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
-    unused=_stores.unused("swift"),
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.swift.store:BaseStore",

@@ -58,7 +58,6 @@ def make_chunkiter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]
 PATCH = Patch(
     __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
-    unused=_stores.unused("vmware"),
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",
