@@ -146,7 +146,7 @@ def test_a_python_without_ctypes(run_python: RunPython, tmp_path: pathlib.Path) 
         from fastio.io import libc, libcrypto
         report = fastio.patch(run_dir={str(tmp_path)!r})
         assert not report.problems() and report.outcome("communicate") == "applied", report
-        assert libc.pread(0, 1, 0) is libc.missing_pages(0, 0, 1) is libcrypto.poly1305() is None
+        assert libc.pread(0, bytearray(1), 0) is libc.missing_pages(0, 0, 1) is libcrypto.poly1305() is None
         print(len(subprocess.run(["cat"], input=b"x" * 300000, capture_output=True).stdout))
         try:
             fastio.patch(trace={str(tmp_path)!r})

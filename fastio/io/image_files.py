@@ -11,7 +11,7 @@ from fastio import config, counters
 from fastio.concurrency import current, offload
 from fastio.concurrency.pace import SHARE, Pace, share
 from fastio.counters import Reason, Tally
-from fastio.io import libc, paced, sparse, syscalls
+from fastio.io import libc, paced, scratch, sparse, syscalls
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
@@ -164,7 +164,8 @@ class _File(paced.Fair):
 def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
     """Have the bytes from ``start`` to ``end`` of a file in memory, so that no greenlet waits for them in the hub."""
     if not memory.has(start, end):
-        call = libc.pread(fileno, end - start, start)
+        # What is read is forgotten: it is in the page cache then.
+        call = libc.pread(fileno, scratch.allocate(end - start), start)
         if call is not None:
             offload.run(*call)
 

@@ -56,10 +56,10 @@ def _rest(data: bytes, start: int) -> tuple[Any, Any]:
 
 
 @_with_ctypes
-def pread(fd: int, size: int, offset: int) -> tuple[Any, ...] | None:
-    """A call that reads ``size`` bytes at ``offset`` and forgets them: they are in the page cache then."""
-    buffer = ctypes.create_string_buffer(size)
-    return _call("pread", ctypes.c_int(fd), buffer, ctypes.c_size_t(size), ctypes.c_int64(offset))
+def pread(fd: int, buffer: memoryview, offset: int) -> tuple[Any, ...] | None:
+    """A call that reads what is at ``offset`` of a file into ``buffer``."""
+    room = (ctypes.c_char * len(buffer)).from_buffer(buffer)
+    return _call("pread", ctypes.c_int(fd), room, ctypes.c_size_t(len(buffer)), ctypes.c_int64(offset))
 
 
 @_with_ctypes
