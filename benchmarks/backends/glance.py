@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from benchmarks.backends import glance_logs, nginx
 from benchmarks.backends.base import HOST, ON_OFF, ROOT, Backend, BackendError, http_status
-from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import ENVIRONMENTS, uwsgi
 from benchmarks.backends.keeper import descendants
 from benchmarks.harness.worker import cache_directory
 
@@ -373,14 +373,17 @@ class Glance33(Service):
     number of processes and threads. ``threads`` are those of each process. A thread has one request, so fewer than a
     case's concurrent transfers, and some for other requests, would measure a queue. ``listen`` is how many connections
     may wait for one, as far as the system lets them. ``post_buffering``: from so many bytes on, uWSGI has the whole
-    body of a request in a file before it calls glance; 0: never. ``deployment``: of :data:`DEPLOYMENTS`.
+    body of a request in a file before it calls glance; 0: never. ``deployment``: of :data:`DEPLOYMENTS`. ``uwsgi``: an
+    older release of it.
     """
 
     name = "glance-33"
     environment = "glance33"
     own_programs = ("uwsgi", "glance-manage")
-    parameters = {**Service.parameters, "threads": 28, "listen": 100, "post_buffering": 0, "deployment": "glance"}
-    choices = {**Service.choices, "deployment": tuple(DEPLOYMENTS)}
+    parameters = {
+        **Service.parameters, "threads": 28, "listen": 100, "post_buffering": 0, "deployment": "glance", "uwsgi": "",
+    }  # fmt: skip
+    choices = {**Service.choices, "deployment": tuple(DEPLOYMENTS), "uwsgi": ("", *ENVIRONMENTS[environment].uwsgi)}
 
     def variables(self) -> dict[str, str]:
         # uWSGI has no option for the place of its temporary files.
@@ -410,7 +413,9 @@ class Glance33(Service):
             del options["import"]
         with open(self.etc / "uwsgi.ini", "w", encoding="utf-8") as file:
             parser.write(file)
-        return [self.program("uwsgi"), "--ini", str(self.etc / "uwsgi.ini")]
+        release = self.chosen["uwsgi"]
+        program = str(uwsgi(self.python(), release)) if release else self.program("uwsgi")
+        return [program, "--ini", str(self.etc / "uwsgi.ini")]
 
 
 #: by the names of their backends

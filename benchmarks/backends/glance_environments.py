@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.backends.base import ROOT
-from benchmarks.harness.environments import SetupError, make
+from benchmarks.harness.environments import SetupError, make, run
 from fastio import terminal
 from fastio.arguments import Parser
 
@@ -36,6 +36,8 @@ class Environment:
     beside: tuple[str, ...]
     #: of this checkout
     extras: str
+    #: older releases of uWSGI, each in a directory of its own
+    uwsgi: tuple[str, ...] = ()
 
     @property
     def requirements(self) -> tuple[str, ...]:
@@ -78,9 +80,16 @@ ENVIRONMENTS = {
                 "uwsgi", "gunicorn", "psutil", "python-glanceclient", "python-swiftclient", "boto3", *_UPSTREAM_TESTS,
             ),
             "test",
+            # Of Debian 12 and of Ubuntu 24.04.
+            uwsgi=("2.0.21", "2.0.24"),
         ),
     )
 }  # fmt: skip
+
+
+def uwsgi(python: Path, release: str) -> Path:
+    """The program of an older release of uWSGI in the environment of an interpreter."""
+    return python.parent.parent / f"uwsgi-{release}" / "bin" / "uwsgi"
 
 
 def set_up(environment: Environment, directory: Path) -> Path:
@@ -93,6 +102,14 @@ def set_up(environment: Environment, directory: Path) -> Path:
         make(sys.executable, directory, [*environment.requirements, "-e", f"{ROOT}[{environment.extras}]"])
         if not _works(python, environment):
             raise SetupError(f"{python} cannot import what it was given")
+    for release in environment.uwsgi:
+        program = uwsgi(python, release)
+        if not program.exists():
+            install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+            try:
+                run([*install, "--target", str(program.parent.parent), f"uwsgi=={release}"])
+            except SetupError as error:
+                print(f"uWSGI {release} cannot be built for this Python, its tests are skipped: {error}")
     return python
 
 

@@ -93,6 +93,7 @@ def start_giving(
     config: Configuration | None = None,
     post_buffering: int = 0,
     deployment: str = "glance",
+    release: str = "",
     **settings: str,
 ) -> Sending:
     """Start glance 33 with one process and one thread.
@@ -100,6 +101,7 @@ def start_giving(
     :param uwsgi: options of uWSGI
     :param post_buffering: of the backend
     :param deployment: of the backend
+    :param release: of uWSGI, of the backend
     :param settings: variables of the environment
     """
 
@@ -110,7 +112,7 @@ def start_giving(
         file.write_text("\n".join([file.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
         return found
 
-    own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering, "deployment": deployment}
+    own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering, "deployment": deployment, "uwsgi": release}
     return start_sending(serve, directory, "glance-33", kind, config=config, command=command, **own)
 
 

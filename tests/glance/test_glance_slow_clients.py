@@ -20,9 +20,11 @@ import pytest
 
 import fastio
 from benchmarks.backends import nginx
-from benchmarks.backends.base import ROOT, http_status
+from benchmarks.backends.base import HOST, ROOT, reserved_port
 from benchmarks.backends.glance import DEPLOYMENTS, SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
+from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import uwsgi as uwsgi_program
 from fastio import check, config
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
@@ -31,9 +33,11 @@ from fastio.servers import read
 from tests import fuse
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
+from tests.glance import fronts
 from tests.glance.faults import add_file_store
 from tests.glance.sending import Sending, given_away, open_images, start_giving, temporary_bytes
 from tests.glance.test_glance_sendfile import all_that_comes
+from tests.glance.usable import usable
 
 NAME = "glance_slow_clients"
 MIB = 1 << 20
@@ -66,39 +70,36 @@ def all_closed(sending: Sending) -> bool:
     return not open_images(sending.service)
 
 
-#: nginx in front of a socket of uWSGI's own protocol.
-UWSGI_PASS = """\
-listen 127.0.0.1:{port};
-        client_max_body_size 0;
-        location / {{
-            uwsgi_pass unix:{socket};
-            uwsgi_buffering off;
-            uwsgi_param REQUEST_METHOD $request_method;
-            uwsgi_param REQUEST_URI $request_uri;
-            uwsgi_param SCRIPT_NAME "";
-            uwsgi_param PATH_INFO $document_uri;
-            uwsgi_param QUERY_STRING $query_string;
-            uwsgi_param CONTENT_LENGTH $content_length;
-            uwsgi_param CONTENT_TYPE $content_type;
-            uwsgi_param SERVER_PROTOCOL $server_protocol;
-            uwsgi_param SERVER_NAME $server_name;
-            uwsgi_param SERVER_PORT $server_port;
-        }}
-"""
+#: How glance 33 is served: the deployment, what is in front of it, or the release of uWSGI.
+SERVED: dict[str, dict[str, str]] = {
+    **{name: {"deployment": name} for name in DEPLOYMENTS},
+    "kolla-ansible": {"deployment": "kolla-ansible", "front": "haproxy"},
+    "openstack-ansible": {"deployment": "openstack-ansible", "front": "haproxy"},
+    "openstack-helm": {"deployment": "openstack-helm", "front": "nginx"},
+    "Debian": {"deployment": "Debian", "front": "Apache"},
+    **{name: {"front": name} for name in fronts.BY_UWSGI},
+    **{f"uWSGI {release}": {"release": release} for release in ENVIRONMENTS["glance33"].uwsgi},
+}
 
 
 @services
-@pytest.mark.parametrize("deployment", [*DEPLOYMENTS, "uwsgi_pass"])
-def test_a_slow_client_holds_no_worker(start: Callable[..., Sending], tmp_path: Path, deployment: str) -> None:
-    if deployment in DEPLOYMENTS:
-        sending = start(deployment=deployment)
-    else:
-        sending = start(uwsgi={"socket": str(tmp_path / "uwsgi"), "umask": "000"})
-        port = sending.service.port()
-        nginx.start(sending.service, UWSGI_PASS.format(port=port, socket=tmp_path / "uwsgi"))
-        sending.service.wait(lambda: http_status(port, SCHEMA) == 200, "nginx")
-        sending.api = Api(port)
+@pytest.mark.parametrize("served", SERVED)
+def test_a_slow_client_holds_no_worker(start: Callable[..., Sending], served: str) -> None:
+    front, options = SERVED[served].get("front"), {**SERVED[served]}
+    options.pop("front", None)
+    release = options.get("release")
+    if release and not uwsgi_program(usable("glance-33")().python(), release).exists():
+        pytest.skip(f"uWSGI {release} could not be built for this Python")
+    with reserved_port() as reserved:
+        port = reserved.getsockname()[1]
+        by_uwsgi = {"socket": f"{HOST}:{port}"} if front in fronts.BY_UWSGI else {}
+        sending = start(uwsgi=by_uwsgi, **options)
+        service = sending.service
+        if front:
+            sending.api = Api(fronts.start(front, service, port if by_uwsgi else service.http_port))
+    assert f"*** Starting uWSGI {release or '2.0'}" in service.log()
     image = sending.api.make(DATA)
+    assert sending.api.show(image)["os_hash_value"] == sha512(DATA)
     with contextlib.ExitStack() as stack:
         responses = [stack.enter_context(slow(sending, image)) for _ in range(3)]
         # There is one worker, with one thread.
@@ -110,7 +111,16 @@ def test_a_slow_client_holds_no_worker(start: Callable[..., Sending], tmp_path: 
         for response in responses:
             assert response.read() == DATA
     sending.expect_notifications([("INFO", len(DATA))] * 4)
+    sending.api.abort_download(image, 3 * MIB)
+    until(lambda: any(sent < whole for sent, whole in given_away(sending)), "the end of what is cut off")
     until(partial(all_closed, sending), "the files to be closed")
+    with slow(sending, image) as response:
+        until(lambda: requests(sending) == 6, "the end of the request")
+        os.kill(int(re.findall(r"spawned uWSGI worker 1 \(pid: (\d+)", service.log())[0]), signal.SIGHUP)
+        until(lambda: "Gracefully killing worker" in service.log(), "the signal to reach the worker")
+        assert response.read() == DATA
+    until(lambda: "Respawned uWSGI worker 1" in service.log(), "the next worker")
+    assert sending.api.download(image).body == DATA
 
 
 @services
