@@ -108,6 +108,10 @@ def look(
     service = _served(served.module) if served else _name(program)
     environ = {**os.environ, **(served.environ if served else {})}
     if served:
+        # As the recipe for kolla does.
+        bootstrap = os.path.join(*launcher.BOOTSTRAP.parts[-2:])
+        if any(each.endswith(bootstrap) for each in environ.get("PYTHONPATH", "").split(os.pathsep)):
+            served = served._replace(imports_fastio=True)
         files = [*files, *_of_glance(service, environ)]
         paths_of = [*served.paths, *filter(None, [environ.get("PYTHONPATH")])]
         environ |= {"PYTHONPATH": os.pathsep.join(paths_of)} if paths_of else {}
@@ -249,9 +253,9 @@ def as_text(found: Mapping[str, Any], width: int | None = None, everything: bool
     shown = in_effect if everything else _by_library(in_effect)
     parts = [
         _about(found, everything),
-        [f"{len(in_effect)} patches would be in effect: {', '.join(shown) or 'none'}."],
+        [f"{_patches(in_effect)} would be in effect: {', '.join(shown) or 'none'}."],
         _without_effect(report, everything),
-        [f"{len(found['left_alone'])} patches would be left alone.", *_left_alone(found, everything)],
+        [f"{_patches(found['left_alone'])} would be left alone.", *_left_alone(found, everything)],
     ]
     if everything:
         settings = found["report"]["settings"]
@@ -292,15 +296,17 @@ def _by_library(names: Sequence[str]) -> list[str]:
     return [*own, *(f"{len(of)} of {library}" for library, of in found.items())]
 
 
+def _patches(names: Sequence[str]) -> str:
+    return f"{len(names)} patch{'' if len(names) == 1 else 'es'}"
+
+
 def _without_effect(report: Report, everything: bool) -> list[str]:
     """A line for each reason for which patches would be waiting, or would not be used."""
     found: dict[str, list[str]] = {}
     for patch in report.patches():
         if patch.why:
             found.setdefault(f"{patch.word}, {patch.why}", []).append(patch.name)
-    return [
-        f"{len(names)} patches {why}{': ' + ', '.join(names) if everything else ''}." for why, names in found.items()
-    ]
+    return [f"{_patches(names)} {why}{': ' + ', '.join(names) if everything else ''}." for why, names in found.items()]
 
 
 def _left_alone(found: Mapping[str, Any], everything: bool) -> list[str]:

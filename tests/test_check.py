@@ -93,11 +93,11 @@ def test_a_service_with_its_configuration(service: Path, conf: Path, tmp_path: P
     for entry in found["report"]["patches"]:
         entry |= {"outcome": outcomes.get(entry["name"], "off"), "found": "m is not imported yet"}
     found["report"]["unused"] = {"store_swift": "no such store is configured"}
-    assert "\n1 patches not used here, no such store is configured.\n" in command.as_text(found)
+    assert "\n1 patch not used here, no such store is configured.\n" in command.as_text(found)
     text = command.as_text(found, everything=True)
-    assert "\n1 patches would be in effect: store_rbd.\n" in text
-    assert "\n1 patches not used here, no such store is configured: store_swift.\n" in text
-    assert "\n1 patches waiting for import, m is not imported yet: wait.\n" in text
+    assert "\n1 patch would be in effect: store_rbd.\n" in text
+    assert "\n1 patch not used here, no such store is configured: store_swift.\n" in text
+    assert "\n1 patch waiting for import, m is not imported yet: wait.\n" in text
     assert not (tmp_path / "started").exists()
 
 
@@ -188,6 +188,8 @@ def test_options_for_uwsgi(bare: Path, tmp_path: Path) -> None:
     assert chunk_size == {"value": 2 << 20, "source": "environment FASTIO_CHUNK_SIZE"}
     text = command.as_text(found)
     assert f"uWSGI loads glance.wsgi.api:application, as {tmp_path / 'uwsgi.ini'}, " in text
+    (tmp_path / "more.ini").write_text("[uwsgi]\nenv = PYTHONPATH=/x:/venv/site-packages/fastio/bootstrap\n")
+    assert "import: not there" not in check(*arguments, CONFIGURED=str(tmp_path), PREFIX=sys.prefix)
     # Of the command line it means the same.
     text = check("--", "uwsgi", "-H", bare.parents[1], "--module=glance.wsgi.api", path="")
     assert "uWSGI loads glance.wsgi.api, as its options say." in text
