@@ -47,7 +47,7 @@ def _no_effect(text: str) -> Any:
     return text
 
 
-def _number(kind: type, least: int, most: float = float("inf")) -> Reader:
+def _whole(least: int, most: float = float("inf"), kind: type = int) -> Reader:
     def read(text: str) -> Any:
         try:
             value = kind(text)
@@ -61,12 +61,8 @@ def _number(kind: type, least: int, most: float = float("inf")) -> Reader:
     return read
 
 
-def _whole(least: int, most: float = float("inf")) -> Reader:
-    return _number(int, least, most)
-
-
 def _milliseconds(text: str) -> float:
-    return _number(float, 1)(text) / 1000
+    return _whole(1, kind=float)(text) / 1000
 
 
 def _one_of(*allowed: str) -> Reader:
@@ -155,10 +151,15 @@ SERVER = ("policy", "token", "storage_url")
 
 
 class _Element:
-    """An element of the file, which knows where it is."""
+    """An element of the file, which knows where it is.
 
-    def __init__(self, path: Path, tag: str, line: int, notices: list[str]) -> None:
-        self.path, self.tag, self.line, self.notices = path, tag, line, notices
+    :param parent: the element that it is in; of the file itself the path
+    """
+
+    def __init__(self, parent: _Element | Path, tag: str, line: int) -> None:
+        self.tag, self.line, self.parent = tag, line, parent if isinstance(parent, _Element) else None
+        self.path: Path = parent.path if isinstance(parent, _Element) else parent
+        self.notices: list[str] = parent.notices if isinstance(parent, _Element) else []
         self.children: list[_Element] = []
         self.values: dict[str, Any] = {}
         self._name = ""
@@ -199,9 +200,13 @@ class _Element:
             raise found[1].error(f"{self.tag} has one already")
         return found[0] if found else None
 
-    def texts(self, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-        """``key=value;key=value``, beside what is inherited."""
-        found = dict(inherited or {})
+    def nearest(self, tag: str) -> _Element | None:
+        """Its own element of that tag, or that of an element around it."""
+        return self.own(tag) or (self.parent.nearest(tag) if self.parent else None)
+
+    def texts(self) -> dict[str, str]:
+        """``key=value;key=value``, beside what is inherited; a storage and an auth inherit nothing."""
+        found = self.parent.texts() if self.parent and self.tag not in ("storage", "auth") else {}
         for entry in filter(str.strip, self.values.get("config", "").split(";")):
             key, equals, value = entry.partition("=")
             if not equals:
@@ -209,9 +214,9 @@ class _Element:
             found[key.strip()] = value.strip()
         return found
 
-    def config(self, kind: str, inherited: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def config(self, kind: str) -> dict[str, Any]:
         """The values of :data:`CONFIGS`."""
-        texts, known = self.texts(inherited), CONFIGS[kind]
+        texts, known = self.texts(), CONFIGS[kind]
         if "url" in texts and "url" in known:
             texts.setdefault("auth_url", texts.pop("url"))
         for key in NEEDED.get(kind, ()):
@@ -233,9 +238,7 @@ def read(path: Path | str) -> Workload:
     flow = root.own("workflow")
     if flow is None:
         raise root.error("it has no workflow")
-    service = root.own("storage"), root.own("auth")
-    config = flow.texts(root.texts())
-    stages = tuple(_stage(element, config, service) for element in flow.all("workstage"))
+    stages = tuple(map(_stage, flow.all("workstage")))
     if not stages:
         raise flow.error("it has no workstage")
     name = root.values.get("name") or Path(path).stem
@@ -244,11 +247,11 @@ def read(path: Path | str) -> Workload:
 
 def _parsed(path: Path, data: bytes) -> _Element:
     parser = expat.ParserCreate()
-    top = _Element(path, "", 0, [])
+    top = _Element(path, "", 0)
     stack = [top]
 
     def begin(tag: str, attributes: dict[str, str]) -> None:
-        element = _Element(path, tag, parser.CurrentLineNumber, top.notices)
+        element = _Element(stack[-1], tag, parser.CurrentLineNumber)
         allowed = CHILDREN.get(stack[-1].tag, ())
         if tag not in allowed:
             where = f"in {stack[-1].tag}" if stack[-1].tag else "at the top"
@@ -266,22 +269,17 @@ def _parsed(path: Path, data: bytes) -> _Element:
     return top.children[0]
 
 
-#: The storage and the auth that hold for an element.
-_Service = tuple[_Element | None, _Element | None]
-
-
-def _stage(element: _Element, config: Mapping[str, str], outer: _Service) -> Stage:
+def _stage(element: _Element) -> Stage:
     name = element.values.get("name")
     if not name:
         raise element.error("it needs a name")
-    service = element.own("storage") or outer[0], element.own("auth") or outer[1]
-    works = tuple(_work(each, element.texts(config), service) for each in element.all("work"))
+    works = tuple(map(_work, element.all("work")))
     if not works:
         raise element.error("it has no work")
     return Stage(name, works, element.values.get("closuredelay", 0))
 
 
-def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work:
+def _work(element: _Element) -> Work:
     values = element.values
     kind = values.get("type", "normal")
     name = values.get("name") or (kind if kind != "normal" else "")
@@ -291,15 +289,12 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
         return Work(name, kind)
     if "workers" not in values:
         raise element.error("it needs workers")
-    storage, auth = element.own("storage") or outer[0], element.own("auth") or outer[1]
-    if storage is None:
-        raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
-    server, patience = _server(storage, auth)
+    server, patience = _server(element)
     runtime, rampup, total = (values.get(key, 0) for key in ("runtime", "rampup", "totalOps"))
     seconds = LONGEST
     names: tuple[str, ...] = ()
     if kind == "normal":
-        operations = _operations(element, config)
+        operations = _operations(element)
         if not runtime and not total:
             raise element.error("runtime and totalOps are both 0: it would never end")
         if runtime:
@@ -308,7 +303,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
         rampup = runtime = 0
         if element.all("operation"):
             raise element.all("operation")[0].error(f"a work of type {kind!r} takes no operations")
-        own = element.config(kind, config)
+        own = element.config(kind)
         operations = (_operation(element, SCANS[kind], own, scan=True),)
         total = operations[0].scanned
         around = {"prepare": "createContainer", "cleanup": "deleteContainer"}.get(kind)
@@ -319,7 +314,7 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
     return Work(name, kind, plan, names, rampup if runtime else 0, runtime, tolerated)
 
 
-def _operations(element: _Element, inherited: Mapping[str, str]) -> tuple[Operation, ...]:
+def _operations(element: _Element) -> tuple[Operation, ...]:
     """Return the operations of a work."""
     operations = [(each, each.values.get("ratio", 100)) for each in element.all("operation")]
     if not operations:
@@ -333,7 +328,7 @@ def _operations(element: _Element, inherited: Mapping[str, str]) -> tuple[Operat
         if kind not in KINDS:
             raise each.error(f"type={kind!r} is not supported; allowed: {', '.join(KINDS)}")
         if ratio:
-            found.append(_operation(each, kind, each.config(kind, inherited), weight=ratio))
+            found.append(_operation(each, kind, each.config(kind), weight=ratio))
     return tuple(found)
 
 
@@ -351,23 +346,27 @@ def _names(config: Mapping[str, Any], what: str) -> Names:
     return Names(config[what], config.get(f"{what[0]}prefix", f"my{what}"), config.get(f"{what[0]}suffix", ""))
 
 
-def _server(storage: _Element, auth: _Element | None) -> tuple[dict[str, Any], float]:
+def _server(element: _Element) -> tuple[dict[str, Any], float]:
     """Server and patience."""
+    storage = element.nearest("storage")
+    if storage is None:
+        raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
     if "type" not in storage.values:
         raise storage.error(f"it needs a type: {', '.join(STORAGES)}")
     own = storage.config("swift")
     server = {key: own[key] for key in SERVER if key in own}
     if "token" not in own:
-        server |= _login(storage, auth)
+        server |= _login(element.nearest("auth") or storage)
     elif "storage_url" not in own:
         raise storage.error("config: it needs storage_url")
     return server, own.get("timeout", PATIENCE)
 
 
-def _login(storage: _Element, auth: _Element | None) -> dict[str, Any]:
-    kind = "none" if auth is None else auth.values.get("type", "none")
-    if auth is None or kind not in ("swauth", "keystone"):
-        raise (auth or storage).error(f"auth type {kind!r} does not log in to swift; allowed: swauth, keystone")
+def _login(auth: _Element) -> dict[str, Any]:
+    """:param auth: the storage if there is no auth"""
+    kind = auth.values.get("type", "none") if auth.tag == "auth" else "none"
+    if kind == "none":
+        raise auth.error("auth type 'none' does not log in to swift; allowed: swauth, keystone")
     own = auth.config(kind)
     if kind == "swauth":
         return {"auth_v1": own["auth_url"], "user": own["username"], "key": own["password"]}

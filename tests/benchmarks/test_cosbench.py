@@ -192,10 +192,10 @@ def test_the_template_is_one(tmp_path) -> None:
 def test_configurations_are_inherited(tmp_path) -> None:
     work = work_of(
         tmp_path, workload='config="cprefix=a;oprefix=b"', stage='config="cprefix=c;containers=c(3)"',
-        operation=operation("objects=c(4);osuffix=.x"),
+        work='runtime="1" config="osuffix=.y"', operation=operation("objects=c(4)"),
     )  # fmt: skip
     step = next(Schedule(work.plan).share(0, 1))
-    assert (step.container, step.name) == ("c3", "b4.x")
+    assert (step.container, step.name) == ("c3", "b4.y")
 
 
 def test_a_separate_storage(tmp_path) -> None:
