@@ -188,7 +188,7 @@ def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
     for position, found in enumerate(rows.values()):
         for each in modes:
             own = [point for point in found if point.mode == each]
-            _points(panel, position, own, each, modes)
+            _points(panel, position, own, modes.index(each), modes, (low, high))
     panel.set_xscale("log")
     panel.set_xlim(low, high)
     panel.axvspan(low, 1, color=WORSE_COLOUR, zorder=0, linewidth=0)
@@ -208,40 +208,30 @@ def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
     )
     plain(panel)
     panel.tick_params(axis="y", length=0)
-    _beyond(panel, rows, modes)
     for column, each in enumerate(modes):
         _aside(panel, -1, column, MODES[each][0])
     head(figure, finding, question)
     return figure
 
 
-def _points(panel: Any, position: int, own: Sequence[Gain], mode: str, modes: Sequence[str]) -> None:
-    _, colour, marker, _ = MODES[mode]
-    at = _at(position, mode, modes)
+def _points(
+    panel: Any, position: int, own: Sequence[Gain], column: int, modes: Sequence[str], ends: tuple[float, float]
+) -> None:
+    """The points of a mode, with an arrow where an interval goes on beyond the axis."""
+    _, colour, marker, off = MODES[modes[column]]
+    at = position + (off if len(modes) > 1 else 0.0)
     for each in own:
         hollow = "white" if each.verdict == FEW else colour
         panel.plot(each.times[1:], [at, at], color=colour, linewidth=1, zorder=2)
         panel.plot([each.times.ratio], [at], marker, color=colour, markerfacecolor=hollow, markersize=4.5, zorder=3)
+        low, high = ends[0] - each.times.low, each.times.high - ends[1]
+        for end, arrow, beyond in ((ends[0], markers.CARETLEFT, low), (ends[1], markers.CARETRIGHT, high)):
+            if beyond > 0:
+                panel.plot([end], [at], marker=arrow, color=colour, markersize=5, zorder=4)
     if own:
         ratios = [each.times.ratio for each in own]
         text = number(min(ratios)) if len(own) == 1 else f"{number(min(ratios))}–{number(max(ratios))}"
-        _aside(panel, position, modes.index(mode), text)
-
-
-def _at(position: int, mode: str, modes: Sequence[str]) -> float:
-    return position + (MODES[mode][3] if len(modes) > 1 else 0.0)
-
-
-def _beyond(panel: Any, rows: Rows, modes: Sequence[str]) -> None:
-    """An arrow where an interval goes on beyond the axis."""
-    low, high = panel.get_xlim()
-    for position, found in enumerate(rows.values()):
-        for each in (each for each in found if each.mode in modes):
-            at, colour = _at(position, each.mode, modes), MODES[each.mode][1]
-            if each.times.low < low:
-                panel.plot([low], [at], marker=markers.CARETLEFT, color=colour, markersize=5, zorder=4)
-            if each.times.high > high:
-                panel.plot([high], [at], marker=markers.CARETRIGHT, color=colour, markersize=5, zorder=4)
+        _aside(panel, position, column, text)
 
 
 def _aside(panel: Any, position: int, column: int, text: str) -> None:
