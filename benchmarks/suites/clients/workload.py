@@ -54,7 +54,6 @@ from benchmarks.suites.stores.references import login
 LEAST = 1
 #: requests prefers these over the certificate that it is given.
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-_BARE = ("--disk-format", "raw", "--container-format", "bare")
 #: In the Python of the commands, under ``fastio run``: prints the patches of clients that are in effect.
 _PATCHED = """\
 import glanceclient, json, openstack.connection
@@ -66,20 +65,18 @@ print(json.dumps([[each.name, each.in_effect and not each.left_alone] for each i
 
 
 class Source(NamedTuple):
-    """Where the image is."""
+    """Where the images are."""
 
     url: str
-    image: str
     #: of the server, for HTTPS
     certificate: str | None
 
 
 def source(parameters: Mapping[str, Any]) -> Source:
-    told = surroundings()
-    image = told["prepared"]["image"]
+    access = surroundings()["access"]
     if choice(parameters, "scheme", "http", "https") == "http":
-        return Source(told["access"]["url"], image, None)
-    return Source(told["access"]["https_url"], image, told["access"]["certificate"])
+        return Source(access["url"], None)
+    return Source(access["https_url"], access["certificate"])
 
 
 class Row(NamedTuple):
@@ -92,11 +89,15 @@ class Row(NamedTuple):
     #: whether it compares the image with its hash, which is glanceclient's default
     verify: bool = True
 
-    def command(self, python: str, arguments: Sequence[str]) -> list[str]:
+    def command(self, parameters: Mapping[str, Any], image: str, path: str) -> list[str]:
         """Return a user's command line, as a list."""
+        where, programs = source(parameters), Path(parameters["python"]).parent
+        told = {**surroundings()["prepared"], "url": where.url, "image": image, "path": path}
+        option = "--cacert" if self.program == "curl" else "--os-cacert"
+        arguments = [word.format(**told) for word in ARGUMENTS[parameters["task"]][self.program].split()]
+        arguments = [*([option, where.certificate] if where.certificate else []), *arguments]
         if self.program == "curl":
             return [*CURL, *arguments]
-        programs = Path(python).parent
         made = [str(programs / self.program), *arguments]
         return [str(programs / "fastio"), "run", "--", *made] if self.fast else made
 
@@ -116,60 +117,38 @@ APIS = {
 }
 
 
-def trusting(option: str, where: Source) -> list[str]:
-    return [option, where.certificate] if where.certificate else []
-
-
-def glance(where: Source) -> list[str]:
-    """The options of ``glance`` that come first."""
-    return ["--os-image-url", where.url, "--os-auth-token", "none", *trusting("--os-cacert", where)]
-
-
-def openstack(where: Source, *more: str) -> list[str]:
-    """The options of ``openstack`` that come first, without an identity service."""
-    kind = [] if more else ["--os-auth-type", "none", "--os-endpoint", where.url]
-    return [*kind, *more, *trusting("--os-cacert", where)]
-
-
-def image_save(program: str, where: Source, image: str, path: str) -> list[str]:
-    if program == "curl":
-        return [*trusting("--cacert", where), "--output", path, f"{where.url}/v2/images/{image}/file"]
-    if program == "glance":
-        return [*glance(where), "image-download", "--file", path, image]
-    return [*openstack(where), "image", "save", "--file", path, image]
-
-
-def image_create(program: str, where: Source, image: str, path: str) -> list[str]:
-    if program == "curl":
+_GLANCE = "--os-image-url {url} --os-auth-token none"
+#: Without an identity service.
+_OPENSTACK = "--os-auth-type none --os-endpoint {url}"
+_LOGGED_IN = "--os-auth-type admin_token --os-endpoint {url}{account} --os-token {token}"
+_BARE = "--disk-format raw --container-format bare"
+#: Of each task and program the words after the certificate that is trusted.
+ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "image-save": {
+        "curl": "--output {path} {url}/v2/images/{image}/file",
+        "glance": f"{_GLANCE} image-download --file {{path}} {{image}}",
+        "openstack": f"{_OPENSTACK} image save --file {{path}} {{image}}",
+    },
+    "image-create": {
         # No "Expect: 100-continue", for whose answer curl would wait.
-        headers = ["--header", "Expect:", "--header", "Content-Type: application/octet-stream"]
-        to = f"{where.url}/v2/images/{image}/file"
-        return [*trusting("--cacert", where), *headers, "--upload-file", path, to]
-    if program == "glance":
-        return [*glance(where), "image-create", *_BARE, "--id", image, "--name", "image", "--file", path]
-    return [*openstack(where), "image", "create", *_BARE, "--id", image, "--file", path, "image"]
+        "curl": "--header Expect: --header Content-Type:application/octet-stream --upload-file {path} "
+        "{url}/v2/images/{image}/file",
+        "glance": f"{_GLANCE} image-create {_BARE} --id {{image}} --name image --file {{path}}",
+        "openstack": f"{_OPENSTACK} image create {_BARE} --id {{image}} --file {{path}} image",
+    },
+    "object-save": {
+        "curl": "--header X-Auth-Token:{token} --output {path} {url}{account}/{container}/{image}",
+        "openstack": f"{_LOGGED_IN} object save --file {{path}} {{container}} {{image}}",
+    },
+}
 
 
-def object_save(program: str, where: Source, name: str, path: str) -> list[str]:
-    """``where`` is that of the proxy."""
-    prepared = surroundings()["prepared"]
-    account = f"{where.url}{prepared['account']}"
-    container, token = prepared["container"], prepared["token"]
-    if program == "curl":
-        header = ["--header", f"X-Auth-Token: {token}"]
-        return [*trusting("--cacert", where), *header, "--output", path, f"{account}/{container}/{name}"]
-    login = ("--os-auth-type", "admin_token", "--os-endpoint", account, "--os-token", token)
-    return [*openstack(where, *login), "object", "save", "--file", path, container, name]
-
-
-def save(
-    arguments: Callable[[str, Source, str, str], list[str]], row: Row, parameters: Mapping[str, Any]
-) -> dict[str, Any]:
+def save(row: Row, parameters: Mapping[str, Any]) -> dict[str, Any]:
     where, prepared = source(parameters), surroundings()["prepared"]
 
     def to(path: str, image: str) -> list[str]:
         if row.program != "api":
-            return row.command(parameters["python"], arguments(row.program, where, image, path))
+            return row.command(parameters, image, path)
         told: dict[str, Any] = {"url": where.url, "image": image, "cacert": where.certificate, "path": path}
         told |= {"report": report.name, "mode": row.mode, "verify": row.verify}
         return [parameters["python"], "-m", "benchmarks.suites.clients.script", json.dumps(told)]
@@ -190,14 +169,13 @@ def hash_alone(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def create(row: Row, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    where, service = source(parameters), Glance(surroundings()["access"])
+    service = Glance(surroundings()["access"])
 
     def created(size: int, servers: Sequence[int]) -> tuple[dict[str, Any], bool]:
         payload, image = warmed(random_payload(size)), str(uuid.uuid4())
         if row.program == "curl":
             service.new(id=image)
-        arguments = image_create(row.program, where, image, str(payload.path))
-        figures = timed(row.command(parameters["python"], arguments), servers)
+        figures = timed(row.command(parameters, image, str(payload.path)), servers)
         verified = (service.size(image), service.multihash(image)) == (size, digests(payload).multihash)
         service.delete(image)
         return figures, verified
@@ -217,9 +195,9 @@ def beyond(figures: dict[str, Any], start: Mapping[str, Any], size: int, verifie
 
 
 TASKS: dict[str, Callable[[Row, Mapping[str, Any]], dict[str, Any]]] = {
-    "image-save": functools.partial(save, image_save),
+    "image-save": save,
     "image-create": create,
-    "object-save": functools.partial(save, object_save),
+    "object-save": save,
 }
 
 
