@@ -38,9 +38,6 @@ from benchmarks.load.plan import Names, Operation, Plan
 CONTAINERS = Names("r(1,1)", "matrix")
 PREFIX = "object"
 
-#: The addresses of agents on the servers' machines, and what they watch there.
-AGENTS_VARIABLE, WATCH_VARIABLE = "FASTIO_LOAD_AGENTS", "FASTIO_LOAD_WATCH"
-
 
 def plan(access: Mapping[str, Any], *operations: Operation, **fields: Any) -> Plan:
     return Plan("swift", {key: access[key] for key in ("auth_v1", "user", "key")}, operations, **fields)
@@ -89,13 +86,9 @@ def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One workload."""
-    from benchmarks.load import __main__ as command
-    from benchmarks.load import monitor
     from benchmarks.load.bottleneck import Limits
 
     told = surroundings()
-    patterns = monitor.patterns(list(filter(None, os.environ.get(WATCH_VARIABLE, "").split(";"))))
-    agents = command.agents(os.environ.get(AGENTS_VARIABLE, ""))
     with (
         measuring.ready(parameters.get("records", "")) as load,
         _path(told["access"], parameters["rate"]) as access,
@@ -103,7 +96,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     ):
         limits = Limits(processors, how, parameters["rate"], parameters["workers"], parameters["think"])
         chosen = main_plan(parameters, access)
-        return {**load.measured(chosen, told["pids"], limits, agents=agents, patterns=patterns), "limit": how}
+        return {**load.measured(chosen, told["pids"], limits), "limit": how}
 
 
 @contextlib.contextmanager
