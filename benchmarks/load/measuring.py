@@ -1,6 +1,8 @@
-"""The loads of suites: one run with its records, with what was used meanwhile and the bottleneck.
+"""Loads from any process: alone, or as suites have them, with what was used meanwhile and the bottleneck.
 
-Parameters that all of these suites have:
+Locust patches the process that imports it, so a load runs in a separate one.
+
+Parameters that all suites with loads have:
 
 ``size``, ``objects``
     bytes of an image, a log or another object, and how many there are
@@ -16,18 +18,98 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.load import Failed
 from benchmarks.load.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS = ROOT / "results" / "records"
+
+#: Seconds between two looks at whether a load is to be stopped.
+LOOK = 0.2
+#: Seconds that a generator has to end after it was asked to.
+GRACE = 15.0
+
+
+def carry_out(plan: Plan, directory: Path, stop: threading.Event | None = None, longest: float = 0) -> Path:
+    """Carry out a plan; its records are then in ``directory``, which is made.
+
+    With worker processes, or with workers elsewhere, according to the environment: ``FASTIO_LOAD_PROCESSES`` and the
+    other variables of ``python -m benchmarks.load run``.
+
+    :param stop: ends it when it is set
+    :param longest: seconds after which it is ended in any case; 0: never
+    :raises Failed: if it could not be done, or was ended
+    """
+    with Generator(directory) as generator:
+        return generator.carry_out(plan, stop, longest)
+
+
+class Generator:
+    """A load generator that gets ready, which takes a second or two, while others do; for one plan.
+
+    :param directory: where the records will be
+    :param environment: wins over this process's
+    """
+
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+        # It has another current directory, from which it can be imported.
+        self._directory = directory.absolute()
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.load", "run", "-", "--output", str(self._directory), "--quiet"],
+            cwd=ROOT, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def carry_out(self, plan: Plan, stop: threading.Event | None = None, longest: float = 0) -> Path:
+        """As the function :func:`carry_out`."""
+        deadline = time.monotonic() + longest if longest else float("inf")
+        given: str | None = json.dumps(plan.to_dict())
+        while True:
+            try:
+                errors = self._process.communicate(given, timeout=LOOK)[1]
+                break
+            except subprocess.TimeoutExpired:
+                # The rest of it goes on, and is not sent again.
+                given = None
+            if stop is not None and stop.is_set():
+                raise Failed("the load was stopped")
+            if time.monotonic() > deadline:
+                raise Failed(f"the load generator did not end in {longest:g} s")
+        if self._process.returncode:
+            raise Failed(errors.strip() or f"exit status {self._process.returncode} of the load generator")
+        return self._directory
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it, and it its workers, if it has not been used or what it did was stopped."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        # Workers that it could not end may hold the other ends for as long as they wait for a master.
+        for stream in (self._process.stdin, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 @contextlib.contextmanager
@@ -37,12 +119,10 @@ def ready(records: str = "", environment: Mapping[str, str] | None = None) -> It
     :param records: the directory of its records, below those of the results, where they stay; empty: they are not kept
     :param environment: of the generator; wins over this process's
     """
-    from benchmarks.load import client
-
     with tempfile.TemporaryDirectory(prefix="load-") as temporary:
         name = f"{datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')}-{os.getpid()}"
         directory = RECORDS / records / name if records else Path(temporary, "run")
-        with client.Generator(directory, environment) as generator:
+        with Generator(directory, environment) as generator:
             yield Load(generator, directory, Path(temporary, "samples"), bool(records))
 
 
@@ -50,7 +130,7 @@ def ready(records: str = "", environment: Mapping[str, str] | None = None) -> It
 class Load:
     """A load that can be carried out once."""
 
-    generator: Any
+    generator: Generator
     #: of its records
     directory: Path
     samples: Path
@@ -64,22 +144,19 @@ class Load:
         return analysis.read(self.generator.carry_out(plan))
 
     def measured(
-        self, plan: Plan, pids: Sequence[int], limits: Any = None, part: Callable[[Any], Any] | None = None,
-        agents: Sequence[tuple[str, int]] = (), patterns: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """Do it while servers and machines are sampled; returns the figures of a suite's run.
+        self, plan: Plan, pids: Sequence[int], limits: Any = None, part: Callable[[Any], Any] | None = None
+    ) -> dict[str, Any]:
+        """Do it while servers and this machine are sampled; returns the figures of a suite's run.
 
         :param pids: the servers' processes here
         :param limits: :class:`~benchmarks.load.bottleneck.Limits`
         :param part: gives of the operations the part that counts; :func:`~benchmarks.load.analysis.window` by default
-        :param agents: of other machines
-        :param patterns: of further processes, here and there
         """
         from benchmarks.load import agent, analysis, report, usage
         from benchmarks.load.bottleneck import Limits
 
         self.samples.mkdir()
-        with agent.everywhere(self.samples, pids, agents, patterns or {}):
+        with agent.everywhere(self.samples, pids, (), {}):
             run = self.carry_out(plan)
         counted, limits = (part or analysis.window)(run.operations), limits or Limits(users=plan.users)
         figures, details = report.measured(run, counted, usage.read(self.samples), limits)

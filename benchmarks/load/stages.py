@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import Failed, Wrong, agent, client, files, protocols
+from benchmarks.load import Failed, Wrong, agent, files, measuring, protocols
 from benchmarks.load.workload import Stage, Work, Workload
 
 SUMMARY = "workload.json"
@@ -135,7 +135,7 @@ def _do(work: Work, directory: Path, stop: threading.Event, found: dict[str, Any
     if work.kind in OPERATING:
         directory.parent.mkdir(exist_ok=True)
         found["directory"] = str(Path(directory.parent.name, directory.name))
-        client.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN)
+        measuring.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN)
         _judge(work, directory, found)
     if work.kind in ("cleanup", "dispose"):
         _containers(work, "remove_container")

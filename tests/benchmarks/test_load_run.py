@@ -24,7 +24,7 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
 from benchmarks.backends.base import reserved_port
-from benchmarks.load import Failed, analysis, client, protocols, report
+from benchmarks.load import Failed, analysis, measuring, protocols, report
 from benchmarks.load.plan import Names, Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
@@ -60,7 +60,7 @@ def read(directory: Path) -> analysis.Run:
 
 def carried_out(tmp_path: Path, chosen: Plan, fault=object_server.well) -> tuple[analysis.Run, object_server.Objects]:
     with object_server.serving(chosen, fault) as (url, objects):
-        directory = client.carry_out(dataclasses.replace(chosen, server={"url": url}), tmp_path / "run")
+        directory = measuring.carry_out(dataclasses.replace(chosen, server={"url": url}), tmp_path / "run")
     return read(directory), objects
 
 
@@ -121,7 +121,7 @@ def test_an_operation_that_cannot_begin_in_time_has_failed(tmp_path) -> None:
     chosen = plan(users=1, total=40, size=1000, rate=100, patience=0.5)
     directory = tmp_path / "run"
     with object_server.serving(chosen, stall(5, 2.0)) as (url, _):
-        client.carry_out(dataclasses.replace(chosen, server={"url": url}), directory)
+        measuring.carry_out(dataclasses.replace(chosen, server={"url": url}), directory)
     found = analysis.read(directory)
     assert len(found.operations) == 40 and found.operations.failed.any()
     assert any("not begun within 0.5 s: no user was free" in error for error in found.errors)
@@ -299,7 +299,7 @@ def test_a_load_that_is_refused(tmp_path, fields, message) -> None:
     if not fields:
         (tmp_path / "run" / "kept").touch()
     with pytest.raises(Failed, match=message):
-        client.carry_out(dataclasses.replace(plan(), **fields), tmp_path / "run")
+        measuring.carry_out(dataclasses.replace(plan(), **fields), tmp_path / "run")
     assert (tmp_path / "run").exists() == (not fields)
 
 
@@ -317,12 +317,12 @@ def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
     with object_server.serving(chosen, fault) as (url, _):
         running = dataclasses.replace(chosen, server={"url": url})
         with pytest.raises(Failed, match="the load was stopped|did not end in 3 s"):
-            client.carry_out(running, tmp_path / "run", **ways[how])
+            measuring.carry_out(running, tmp_path / "run", **ways[how])
 
 
 def test_only_the_generators_processes_are_patched() -> None:
     code = (
-        "import sys; from benchmarks.load import analysis, client, content, plan, records, report, schedule; "
+        "import sys; from benchmarks.load import analysis, content, measuring, plan, records, report, schedule; "
         "from benchmarks.load.protocols import glance, logs, swift; import benchmarks.load.__main__; "
         "print([name for name in ('gevent', 'locust', 'eventlet') if name in sys.modules])"
     )
@@ -348,7 +348,7 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
         objects = None if kind == "list" else Names("r(1,20)", "object-")
         sizes = "c(300001)B" if kind in ("read", "write") else ""
         step = dataclasses.replace(chosen, operations=(Operation(kind, objects=objects, sizes=sizes),))
-        found = read(client.carry_out(step, tmp_path / kind))
+        found = read(measuring.carry_out(step, tmp_path / kind))
         assert found.errors == {}
         assert len(found.operations) == 20
         assert set(found.operations.bytes) == ({0} if kind in ("list", "delete") else {300_001})
@@ -356,7 +356,7 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
     if kinds != ALL:
         return
     gone = dataclasses.replace(chosen, operations=(operation("read", 20, 300_001),))
-    found = read(client.carry_out(gone, tmp_path / "gone"))
+    found = read(measuring.carry_out(gone, tmp_path / "gone"))
     assert report.figures(found)["success_ratio"] == 0 and set(found.operations.status) == {404}
     for _ in range(2):
         service.remove_container("load1")
@@ -379,11 +379,11 @@ def test_swift_renews_its_token(tmp_path) -> None:
             operations=(operation("write", 5, 1000),),
         )  # fmt: skip
         protocols.once(chosen).make_container("load1")
-        found = read(client.carry_out(chosen, tmp_path / "run"))
+        found = read(measuring.carry_out(chosen, tmp_path / "run"))
         assert found.errors == {}
         wrong = dataclasses.replace(chosen, server={**chosen.server, "key": "guess"})
         with pytest.raises(Failed, match="worker 0: Refused: login to .*status 401"):
-            client.carry_out(wrong, tmp_path / "refused")
+            measuring.carry_out(wrong, tmp_path / "refused")
 
 
 @pytest.mark.parametrize("release", SERVICES)
