@@ -148,7 +148,8 @@ def case_figure(case: CaseResult) -> Figure | None:
 def spread(panel: Any, position: float, middle: float, rounds: Sequence[float], upright: bool = False) -> None:
     """An error bar, from the lowest to the highest of the rounds, if there are several."""
     if len(rounds) > 1:
-        error = [[middle - min(rounds)], [max(rounds) - middle]]
+        # A median is rounded, and may be beyond figures that hardly differ.
+        error = [[max(0.0, middle - min(rounds))], [max(0.0, max(rounds) - middle)]]
         bar = {"yerr": error} if upright else {"xerr": error}
         place = (position, middle) if upright else (middle, position)
         panel.errorbar(*place, **bar, fmt="none", ecolor="black", elinewidth=0.9, capsize=2)

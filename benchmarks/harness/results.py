@@ -34,6 +34,8 @@ GIB = 1 << 30
 
 #: Fewer rounds than this have no interval.
 FEW_ROUNDS = 3
+#: Significant digits of medians, which are judged, and of all that is kept: more than tables show.
+DIGITS = 6
 
 #: Costs of a run by the bytes it moved: name, heading of a column, the figure they come from, bytes of the unit.
 COSTS = (
@@ -45,6 +47,11 @@ COSTS = (
 )
 
 _Record = TypeVar("_Record")
+
+
+def rounded(figure: float) -> float:
+    """A figure with the digits that are kept of it."""
+    return float(f"{figure:.{DIGITS}g}")
 
 
 class ResultError(ValueError):
@@ -85,13 +92,16 @@ class VariantResult:
         if key in (name for name, *_ in COSTS):
             return self.costs().get(key)
         found: list[Any] = [run.get(key) for run in self.measured()]
-        return statistics.median(found) if found and None not in found else None
+        return rounded(statistics.median(found)) if found and None not in found else None
 
     def costs(self) -> dict[str, float]:
         """The known medians of :data:`COSTS`; ``cpu_seconds_per_gib`` includes the children's."""
         moved = self.median("bytes")
         found = {name: (self.median(key), unit) for name, _, key, unit in COSTS}
-        return {name: median * unit / moved for name, (median, unit) in found.items() if moved and median is not None}
+        return {
+            name: rounded(median * unit / moved)
+            for name, (median, unit) in found.items() if moved and median is not None
+        }  # fmt: skip
 
     def verified(self) -> bool:
         """Whether the payload of every run, the warm-up included, had the right SHA-256."""
@@ -180,7 +190,7 @@ class CaseResult:
         if key:
             return self.variants[title].median(key) if title in self.variants else None
         figures = self.figures(title)
-        return statistics.median(figures) if figures else None
+        return rounded(statistics.median(figures)) if figures else None
 
     def measured(self) -> bool:
         """Whether any row has figures."""

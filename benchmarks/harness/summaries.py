@@ -12,13 +12,11 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.results import COSTS, CaseResult, Result, ResultError, VariantResult
+from benchmarks.harness.results import COSTS, CaseResult, Result, ResultError, VariantResult, rounded
 from benchmarks.harness.statistics import Interval, Spread
 from fastio.tables import Table
 
 FORMAT, VERSION = "fastio-benchmark-summaries", 1
-#: Significant digits that figures have: more than tables show.
-DIGITS = 6
 #: Of cases: once, where all of a run have the same.
 SAME = ("workload", "baseline", "unit", "value", "columns", "complete")
 
@@ -184,7 +182,7 @@ def _compact(value: Any) -> str:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        found = float(f"{value:.{DIGITS}g}")
+        found = rounded(value)
         return int(found) if found.is_integer() else found
     if isinstance(value, dict):
         return {name: _rounded(each) for name, each in value.items()}

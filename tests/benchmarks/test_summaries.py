@@ -59,6 +59,16 @@ def test_its_tables_and_gains_are_those_of_the_result(kept: Path) -> None:
     assert not run.cases[0].variants["lying"].verified()
 
 
+def test_the_medians_that_are_kept_are_judged(tmp_path: Path) -> None:
+    """By the median that is kept, the goal of 1.3 times stock's is met."""
+    rows = {"stock": samples.variant([1.0]), "fastio": samples.variant([1.0])}
+    for title, figure in (("stock", 1.0), ("fastio", 1.29999999)):
+        rows[title].runs[-1]["operations_per_second"] = figure
+    case = samples.case(rows, name="offered-glance-32", columns=["operations_per_second"])
+    judged = keep.summary(samples.result(case, suite="concurrency")).judged
+    assert [row[-1] for row in judged[0].rows] == ["yes"]
+
+
 def test_nothing_of_the_machine_is_kept_of_a_command() -> None:
     run = sample()
     run.command = [
