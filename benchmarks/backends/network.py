@@ -154,22 +154,15 @@ def _shaped(interface: str, rate: str, bytes_per_second: float) -> list[str]:
 @functools.cache
 def _refusal() -> str:
     """Why no network can be made here; empty if it can."""
-    steps = (
-        ("namespaces cannot be made here; they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN", "true"),
-        ("the kernel has no veth", "ip link add name a0 type veth peer name b0"),
-        ("the kernel has no bridge", "ip link add name bridge0 type bridge"),
-        ("the kernel has no tbf", "tc qdisc add dev a0 root tbf rate 1Gbit burst 1mb latency 50ms"),
-    )
-    script = ""
-    for reason, line in steps:
-        script = f"{script}\n{line}"
-        done = subprocess.run(
-            [find_program("unshare") or "unshare", "--net", "sh", "-ec", script], env={"PATH": _path(), "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        if done.returncode:
-            return f"{Network.name}: {reason}: {' '.join(done.stderr.split()) or f'exit status {done.returncode}'}"
-    return ""
+    lines = ("ip link add name a0 type veth peer name b0", "ip link add name bridge0 type bridge")
+    script = "\n".join([*lines, "tc qdisc add dev a0 root tbf rate 1Gbit burst 1mb latency 50ms"])
+    done = subprocess.run(
+        [find_program("unshare") or "unshare", "--net", "sh", "-exc", script], env={"PATH": _path(), "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    needs = "root with CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with veth, bridge and tbf"
+    said = " ".join(done.stderr.splitlines()[-2:]) or f"exit status {done.returncode}"
+    return f"{Network.name}: none can be made here, it needs {needs}: {said}" if done.returncode else ""
 
 
 def _path() -> str:
