@@ -9,19 +9,17 @@ from benchmarks.harness.suites import Suite
 from benchmarks.harness.tables import number
 
 
-def of_all(result: Result) -> Plot | None:
-    """An overview of fastio's gains and losses in all cases."""
-    figure = plots.result_figure(result)
-    if figure is None:
-        return None
-    lines = [f"{each.case.title or each.case.name}, {_told(each)}" for each in gains.of_result(result)]
-    return Plot("Gains and losses", plots.svg(figure), lines)
+def of_all(result: Result) -> Iterator[Plot]:
+    """An overview of fastio's gains and losses in all cases, if there are several."""
+    if (figure := plots.result_figure(result)) is not None:
+        lines = [f"{each.case.title or each.case.name}, {_told(each)}" for each in gains.of_result(result)]
+        yield Plot("Gains and losses", plots.svg(figure), lines)
 
 
-def of_case(case: CaseResult) -> Plot | None:
+def of_case(case: CaseResult) -> Iterator[Plot]:
     """One case, if it has rows that can be compared."""
-    figure = plots.case_figure(case)
-    return Plot(case.title or case.name, plots.svg(figure), list(_lines(case))) if figure is not None else None
+    if (figure := plots.case_figure(case)) is not None:
+        yield Plot(case.title or case.name, plots.svg(figure), list(_lines(case)))
 
 
 def _lines(case: CaseResult) -> Iterator[str]:
@@ -41,6 +39,5 @@ def _told(each: gains.Gain) -> str:
 def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:
     """Return the plots of this suite only."""
     for drawing in suite.plots().values():
-        figure = drawing.figure(result)
-        if figure is not None:
+        if (figure := drawing.figure(result)) is not None:
             yield Plot(drawing.caption, plots.svg(figure), [])

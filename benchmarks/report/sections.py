@@ -116,10 +116,7 @@ def of_result(given: Given) -> Section:
     if draw is None:
         parts.append(Text("There are no plots: matplotlib is not installed, it comes with the extra 'plot'."))
     else:
-        drawn = draw.of_all(result)
-        parts += [drawn] if drawn else []
-    if draw is not None:
-        parts += draw.of_suite(given.suite, result)
+        parts += [*draw.of_all(result), *draw.of_suite(given.suite, result)]
     parts += [_case(case, result, draw) for case in result.cases]
     parts.append(Section("How it was measured", [*_how(given)]))
     return Section(given.name, parts)
@@ -136,12 +133,8 @@ def _drawing() -> Any:
 
 def _case(case: CaseResult, result: Result, draw: Any) -> Section:
     table = tables.table(case, result.machine)
-    parts: list[Part] = []
-    drawn = draw.of_case(case) if draw is not None else None
-    if drawn:
-        parts.append(drawn)
-    parts.append(Table(f"{table.title}: medians and spread", table.head, table.rows, table.notes))
-    return Section(table.title, parts)
+    figures = Table(f"{table.title}: medians and spread", table.head, table.rows, table.notes)
+    return Section(table.title, [*(draw.of_case(case) if draw is not None else ()), figures])
 
 
 def _how(given: Given) -> Iterator[Part]:

@@ -137,8 +137,8 @@ def _plots(outcome: Outcome) -> list[Plot]:
         from benchmarks.report import pictures
     except ImportError:
         return []
-    made = map(pictures.of_case, outcome.benchmarks.cases if outcome.benchmarks else [])
-    return [plot for plot in made if plot is not None]
+    cases = outcome.benchmarks.cases if outcome.benchmarks else []
+    return [plot for case in cases for plot in pictures.of_case(case)]
 
 
 def _names(text: str) -> list[str]:
