@@ -1,4 +1,4 @@
-"""Pages for people: sections of text, tables and plots as one self-contained HTML file, and as markdown.
+"""Pages for people: sections of text, tables and plots as one self-contained HTML file.
 
 A page is a title and its sections. A :class:`Section` has a title and parts, in the order in which they are read: what
 is imported from here, other sections among them. A table is a :class:`fastio.tables.Table`::
@@ -22,13 +22,11 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from benchmarks.harness import markup
-from benchmarks.harness.markup import inline
 from fastio.tables import Table
 
 #: Words with which a cell begins that mark its row, and how; the first that is found counts.
@@ -132,12 +130,6 @@ def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) 
 </body>
 </html>
 """
-
-
-def markdown(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
-    """The same as markdown: without the plots, whose tables are there."""
-    blocks = [f"# {inline(title)}", *(block for each in [*lead, *sections] for block in _markdown(each, 2))]
-    return "\n\n".join(blocks) + "\n"
 
 
 def write(path: Path, text: str) -> None:
@@ -267,28 +259,3 @@ def _mark(table: Table, row: Sequence[str]) -> str:
     if table.head[-1] == "met":
         return MET.get(row[-1], "")
     return next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
-
-
-# Markdown.
-
-
-def _markdown(part: Part, level: int) -> Iterator[str]:
-    if isinstance(part, Section):
-        yield f"{'#' * min(level, _LAST_LEVEL)} {inline(part.title)}"
-        for each in part.parts:
-            yield from _markdown(each, level + 1)
-    elif isinstance(part, Folded):
-        yield f"**{inline(part.summary)}**"
-        for each in part.parts:
-            yield from _markdown(each, level)
-    elif isinstance(part, Table):
-        if part.rows:
-            yield markup.markdown(part)
-    elif isinstance(part, Text):
-        yield f"**{inline(part.text)}**" if part.tone else inline(part.text)
-    elif isinstance(part, Notes):
-        if part.lines:
-            yield "\n".join(f"- {inline(line)}" for line in part.lines)
-    elif isinstance(part, Code):
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", part.text)), default=0))
-        yield f"{fence}\n{part.text.rstrip()}\n{fence}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import fastio
-from benchmarks.harness import page
+from benchmarks.harness import markup, page
 from benchmarks.harness import tables as cases
 from benchmarks.harness.page import Code, Folded, Notes, Part, Plot, Section, Text
 from fastio.tables import Table
@@ -28,12 +28,15 @@ def html(outcome: Outcome, plots: Sequence[Plot]) -> str:
         Section("Messages of the tests", _folded(tables.tracebacks(outcome))),
         Section("The benchmarks' figures", shown + _cases(outcome)),
         Section("How this was made", [
-            *_made(outcome),
+            Text(f"{tables.machine_line(outcome)}; fastio {fastio.__version__}"),
+            Code(_command(outcome)),
             *_folded([*_packages(outcome), *_candidate(outcome)]),
             Text("The raw data is in raw.json beside this file."),
         ]),
     ]  # fmt: skip
-    lead = _lead(outcome, outcome.failures())
+    failures = outcome.failures()
+    tone = "bad" if failures else "good" if tables.was_run(outcome) else ""
+    lead: list[Part] = [Text(tables.headline(outcome), tone), Notes([*_said(outcome), *failures])]
     return page.html(tables.title(outcome), [each for each in sections if each.parts], lead=lead)
 
 
@@ -41,20 +44,24 @@ def markdown(outcome: Outcome) -> str:
     """The same in short."""
     failures = [failure.splitlines()[0] for failure in outcome.failures()]
     more = [f"and {len(failures) - MOST} more"] if len(failures) > MOST else []
-    sections = [_section(_shortened(table)) for table in tables.found(outcome)]
-    sections.append(Section("How this was made", _made(outcome)))
-    return page.markdown(tables.title(outcome), sections, lead=_lead(outcome, failures[:MOST] + more))
+    notes = [*_said(outcome), *failures[:MOST], *more]
+    blocks = [
+        f"# {markup.inline(tables.title(outcome))}",
+        f"**{tables.headline(outcome)}**",
+        "\n".join(f"- {markup.inline(note)}" for note in notes),
+        *(markup.markdown(_shortened(table)) for table in tables.found(outcome)),
+        f"{tables.machine_line(outcome)}; fastio {fastio.__version__}",
+        f"    {_command(outcome)}".replace("\n", "\n    "),
+    ]
+    return "\n\n".join(blocks) + "\n"
 
 
-def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
-    tone = "bad" if failures else "good" if tables.was_run(outcome) else ""
-    judgement = Text(tables.headline(outcome), tone)
-    return [judgement, Notes([*tables.environments(outcome), *tables.verdicts(outcome), *failures])]
+def _said(outcome: Outcome) -> list[str]:
+    return [*tables.environments(outcome), *tables.verdicts(outcome)]
 
 
-def _made(outcome: Outcome) -> list[Part]:
-    machine = Text(f"{tables.machine_line(outcome)}; fastio {fastio.__version__}")
-    return [machine, Code(f"fastio validate {shlex.join(outcome.command)}")]
+def _command(outcome: Outcome) -> str:
+    return f"fastio validate {shlex.join(outcome.command)}"
 
 
 def _section(table: Table) -> Section:

@@ -127,17 +127,6 @@ def test_any_text_is_text(one, two, three):
     assert made.texts.count(one) or not one.strip() or "\r" in one or "\0" in one
     assert {tag for tag, _ in made.elements} & {"script", "b", "i"} == set()
     assert [name for name, count in Counter(made.all("id")).items() if count > 1] == []
-    page.markdown(one, [Section(two, parts)])
-
-
-def test_markdown():
-    made = page.markdown("A <title>", sections(), lead=[Text("First.")])
-    assert made.startswith("# A &lt;title>\n\nFirst.\n\n## Waits\n\n**Longest**\n\n|  | ms |\n| --- | ---: |\n")
-    assert "| noise | – |\n\n- of one run\n" in made
-    assert "### Inner\n\n#### Deep\n\n```\na\nb\n```\n" in made
-    assert "svg" not in made
-    assert "Empty" not in made
-    assert page.markdown("T", [Section("S", [Code("```")])]).endswith("````\n```\n````\n")
 
 
 def test_a_written_page_is_whole(tmp_path, monkeypatch):
