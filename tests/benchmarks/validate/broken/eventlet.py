@@ -51,26 +51,6 @@ BROKEN = (
         suite=GREEN, tests=("OthersRun.test_while_a_child_says_nothing",),
     ),
     Broken(
-        "reads in one go",
-        SUBPROCESS, _GREEN_COMMUNICATE,
-        """\
-        class _Hungry:
-            def __getattr__(self, name):
-                from eventlet.green import os
-                return getattr(os, name)
-
-            def read(self, fd, size):
-                from eventlet.green import os
-                os.set_blocking(fd, True)
-                return b"".join(iter(lambda: os.__original_read__(fd, size), b""))
-
-        _communicate = FunctionType(
-            subprocess_orig.Popen._communicate.__code__,
-            dict(globals(), os=_Hungry()))
-""",
-        suite=GREEN, tests=("OthersRun.test_while_much_data_comes",),
-    ),
-    Broken(
         "is twice as slow",
         SUBPROCESS, _WAIT,
         _METHOD + """\
@@ -86,11 +66,6 @@ BROKEN = (
         benchmark="processes/output-popen-16MiB", options=("--rounds", "21"),
     ),
     Broken(
-        "loses what a partial write leaves",
-        PIPES, "                offset += written\n", "                offset = datalen\n",
-        suite=GREEN, tests=("EveryByte.test_write_in_pieces",),
-    ),
-    Broken(
         "takes a short read for the end",
         PIPES,
         "                if chunk == b'':\n                    return b''.join(buf)\n"
@@ -98,11 +73,6 @@ BROKEN = (
         "                buf.append(chunk)\n"
         "                if len(chunk) < DEFAULT_BUFFER_SIZE:\n                    return b''.join(buf)\n",
         suite=GREEN, tests=("EveryByte.test_read_of_what_comes_now_and_then",),
-    ),
-    Broken(
-        "reports a full buffer after a short read",
-        PIPES, "        return bytes_read\n", "        return bytes_read and up_to\n",
-        suite=GREEN, tests=("EveryByte.test_lines",),
     ),
     Broken(
         "spins while it waits for a child",

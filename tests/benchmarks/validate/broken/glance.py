@@ -2,7 +2,7 @@
 
 from .candidate import Broken
 
-DATA, LOCATION = "glance/api/v2/image_data.py", "glance/location.py"
+DATA = "glance/api/v2/image_data.py"
 SERVER = "conformance-glance"
 DOWNLOAD = "glance/glance-33-download"
 
@@ -31,36 +31,6 @@ BROKEN = (
         DATA, "        offset, chunk_size = 0, None\n",
         "        offset, chunk_size = 0, None\n        import os\n        os.dup(0)\n",
         suite=SERVER, tests=("NothingIsLeft.test_by_transfers",),
-    ),
-    Broken(
-        "ends a part one byte early",
-        DATA, "                    chunk_size = range_val.end - offset\n",
-        "                    chunk_size = range_val.end - offset - 1\n",
-        suite=SERVER, tests=("EveryByte.test_a_part_of_an_image",),
-    ),
-    Broken(
-        "says that an image without data is missing",
-        DATA, "raise webob.exc.HTTPNoContent(explanation=e.msg)", "raise webob.exc.HTTPNotFound(explanation=e.msg)",
-        suite=SERVER, tests=("Refusals.test_an_image_without_data",),
-    ),
-    Broken(
-        "reports the announced size instead of the stored one",
-        LOCATION, "            (location, size, checksum,\n", "            (location, stored, checksum,\n",
-        suite=SERVER, tests=("EveryByte.test_an_upload_without_a_length",),
-    ),
-    Broken(
-        "leaves the file of a deleted image",
-        LOCATION, "        self.image.delete()\n        if self.image.locations:\n",
-        "        self.image.delete()\n        if len(self.image.locations) > 1:\n",
-        suite=SERVER, tests=("NothingIsLeft.test_by_transfers",),
-    ),
-    Broken(
-        "answers a second upload as if the request were wrong",
-        DATA, "raise webob.exc.HTTPConflict(explanation=e.msg, request=req)\n\n        except exception.Forbidden:\n"
-        '            msg = ("Not allowed to upload',
-        "raise webob.exc.HTTPBadRequest(explanation=e.msg, request=req)\n\n        except exception.Forbidden:\n"
-        '            msg = ("Not allowed to upload',
-        suite=SERVER, tests=("Refusals.test_data_for_an_image_that_has_some",),
     ),
     Broken(
         "sends a download in pieces that are too small",

@@ -8,52 +8,15 @@ NATIVE, UPSTREAM = "conformance-stores-native", "glance_store-native"
 
 BROKEN = (
     Broken(
-        "gives more than the part that was asked for",
-        FILES, "size = min(self.chunk_size, self.partial_length)", "size = self.chunk_size",
-        suite=NATIVE, tests=("Files.test_a_part_of_an_image",),
-    ),
-    Broken(
-        "leaks a descriptor for each image that is read",
-        FILES, "        self.fp = open(self.filepath, 'rb')\n",
-        "        fd = os.open(self.filepath, os.O_RDONLY)\n"
-        "        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)\n"
-        "        self.fp = open(self.filepath, 'rb')\n",
-        suite=NATIVE, match="Files.test_nothing_is_left",
-        tests=("Files.test_nothing_is_left", "Files.test_nothing_is_left_by_a_reader_that_leaves"),
-    ),
-    Broken(
-        "takes less data than was announced",
-        FILES, "if image_size != 0 and bytes_written != image_size:",
-        "if image_size != 0 and bytes_written > image_size:",
-        suite=NATIVE, tests=("Files.test_an_upload_that_is_too_short_leaves_no_file",),
-    ),
-    Broken(
         "leaves the file of an upload that breaks off",
         FILES, "if e.errno != errno.EACCES:", "if e.errno in (errno.EFBIG, errno.ENOSPC):",
         suite=NATIVE, tests=("Files.test_an_upload_that_breaks_off_leaves_no_file",),
-    ),
-    Broken(
-        "sums up with another algorithm than the given one",
-        FILES, "utils.get_hasher(hashing_algo, False)", "utils.get_hasher('sha256', False)",
-        suite=NATIVE, tests=("Files.test_every_byte",),
-    ),
-    Broken(
-        "loses zeros at the end",
-        FILES, "                    if self.thin_provisioning and not any(buf):\n"
-        "                        f.truncate(bytes_written)\n                        f.seek(0, os.SEEK_END)\n",
-        "                    if not any(buf):\n                        f.seek(len(buf), os.SEEK_CUR)\n",
-        suite=NATIVE, tests=("Files.test_zeros",),
     ),
     Broken(
         "takes a short read for the end",
         UTILS, "            yield chunk\n",
         "            yield chunk\n            if len(chunk) < chunk_size:\n                break\n",
         suite=NATIVE, tests=("Files.test_an_image_in_small_pieces",),
-    ),
-    Broken(
-        "overwrites an image that is there",
-        FILES, "        if os.path.exists(filepath):\n            raise exceptions.Duplicate(image=filepath)\n", "",
-        suite=NATIVE, tests=("Files.test_an_existing_image_stays_unchanged",),
     ),
     Broken(
         "says nothing if there is no image to delete",
