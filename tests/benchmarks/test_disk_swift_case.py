@@ -34,6 +34,14 @@ def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
         disk_swift._swift(parameters, {"beside": {"wide": {"failed": "no room"}}})
 
 
+def test_cpu_time_of_a_request() -> None:
+    processes = [{"pids": [1, 2], "cpu": 0.5}, {"pids": [3], "cpu": 0.25}]
+    found = {"seconds": 2.0, "operations": 100}
+    pids = {"server": [1], "both": [2, 3], "none": [4]}
+    assert disk_swift.spent({**found, "usage": {"processes": processes}}, pids) == {"server": 10, "both": 15, "none": 0}
+    assert disk_swift.spent(found, pids) == {}
+
+
 def test_a_stock_server_under_a_fast_name_is_an_error() -> None:
     applied = [{"name": name, "target": f"{module}:X", "outcome": "applied"} for name, module in disk_swift.PATCHES]
     disk_swift.check_patched({"patches": applied})

@@ -28,7 +28,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,15 +141,25 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             pids["server_cpu_ms"] = server.pids()
             plan = reading(parameters, server.access()["url"])
         found = load.measured(plan, [pid for own in pids.values() for pid in own])
-        processes = found["usage"]["processes"]
-        # Of the measured part only: Swift uses some CPU time even without requests.
-        milliseconds = found["seconds"] * 1000 / found["operations"]
-        spent = {
-            name: sum(each["cpu"] for each in processes if set(own) & set(each["pids"])) * milliseconds
-            for name, own in pids.items()
-        }
         # No column shows failures.
-        return {**found, **spent, **details, "verified": found["verified"] and not found["failed"]}
+        return {**found, **spent(found, pids), **details, "verified": found["verified"] and not found["failed"]}
+
+
+def spent(found: Mapping[str, Any], pids: Mapping[str, Collection[int]]) -> dict[str, float]:
+    """Return the CPU time of processes for each request, in milliseconds.
+
+    Only that in the measured part: Swift uses some even without requests. If that part is too short for a sample of the
+    processes, there is no figure.
+
+    :param pids: of the processes, by the name of the figure
+    """
+    if "usage" not in found:
+        return {}
+    processes, milliseconds = found["usage"]["processes"], found["seconds"] * 1000 / found["operations"]
+    return {
+        name: sum(each["cpu"] for each in processes if set(own) & set(each["pids"])) * milliseconds
+        for name, own in pids.items()
+    }
 
 
 def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
