@@ -1,4 +1,4 @@
-"""Runs commands side by side: one more than there are processors, as tests often wait for something else.
+"""Runs commands side by side: two more than there are processors, as tests often wait for something else.
 
     python -m benchmarks.tools.side_by_side COMMAND… [// COMMAND…]…
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     failed = []
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 2) as pool:
         for command, (status, output) in zip(commands, pool.map(run, commands), strict=True):
             sys.stdout.buffer.write(f"$ {shlex.join(command)}\n".encode() + output)
             sys.stdout.buffer.flush()
