@@ -125,7 +125,7 @@ def find(program: str) -> str:
     path = program
     if os.path.dirname(program) == "":
         found = which(program)
-        if found is None and not (program.endswith((".py", ".pyz")) and os.path.isfile(program)):
+        if found is None and not program.endswith((".py", ".pyz")):
             raise ProgramError(f"there is no program {program!r} in PATH; a file needs a path, such as ./{program}")
         path = found or program
     if not os.path.exists(path):

@@ -244,7 +244,7 @@ def test_programs_run(line: str, argv: list[str], script: Script, tmp_path: path
         ("--disabled wiat -m this", ["'wiat'", "option --disabled"]),
         ("--children --also wiat sh -c true", ["'wiat'", "option --also"]),
         ("--on-error wait -m this", ["'wait'", "option --on-error", "refuse or unpatched"]),
-        ("no-such-program", ["no-such-program", "PATH"]), ("no-such-program.py", ["no-such-program.py", "PATH"]),
+        ("no-such-program", ["no-such-program", "PATH"]), ("no-such-program.py", ["there is no file 'no-such-"]),
         ("./no-such-program", ["'./no-such-program'", "there is no file"]), ("my-service", ["./my-service"]),
         ("./not-executable", ["not executable"]), ("", ["no program given"]),
         ("./isolated", ["-I", "'./isolated'", "fastio.patch()"]), ("./by-env", ["-E"]), ("--children ./by-env", ["-E"]),
