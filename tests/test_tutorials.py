@@ -44,6 +44,7 @@ def test_the_service_is_started_as_the_page_on_deployment_does() -> None:
     # tests/test_check.py runs those of that page.
     assert f"   {asked}\n" in (SOURCE / "operators" / "check.rst").read_text(encoding="utf-8")
     for command in commands:
+        command = command.replace("/etc/glance/glance-api-uwsgi.ini", "uwsgi.ini")
         assert f"   {command}\n" in (SOURCE / "operators" / "deployment.rst").read_text(encoding="utf-8")
 
 
