@@ -41,21 +41,22 @@ def start() -> None:
     """
     try:
         fastio.patch()
-    except FastioError as error:
+    except Exception as error:
         refuse_or_say(error)
     follow()
 
 
-def refuse_or_say(error: FastioError, conf: Any = None, options: config.Options | None = None) -> None:
-    """Decide whether a service with a bad setting starts.
+def refuse_or_say(error: Exception, conf: Any = None, options: config.Options | None = None) -> None:
+    """Decide whether a service starts that has a bad setting, or in which ``patch()`` has failed otherwise.
 
     :param conf: the service's oslo.config object, and ``options`` those of its files, if it has read them
-    :raises FastioError: the error, where it is to refuse; else nothing is patched, and the error is logged
+    :raises Exception: the error, where it is to refuse; else nothing is patched, and the error is logged
     """
     global _problem
+    what = str(error) if isinstance(error, FastioError) else f"{type(error).__name__}: {error}"
     uwsgi = sys.modules.get("uwsgi")
     if config.on_error(options=options) == config.REFUSE and not (uwsgi and _serves(uwsgi)):
-        _problem = f"fastio: {error}"
+        _problem = f"fastio: {what}"
         hook = sys.excepthook
         with contextlib.suppress(Exception):
             # Services set up their log later, and this one does not come to that.
@@ -65,8 +66,8 @@ def refuse_or_say(error: FastioError, conf: Any = None, options: config.Options 
         if uwsgi:
             _end(uwsgi)
         raise error
-    patcher.stand_back(f"on_error ({error})")
-    _problem = f"fastio: not patched: {error}"
+    patcher.stand_back(f"on_error ({what})")
+    _problem = f"fastio: not patched: {what}"
     log.log(log.ERROR, "%s", _problem)
 
 
@@ -127,7 +128,7 @@ def _follow_configuration(cfg: Any) -> None:
         if options:
             try:
                 fastio.patch(conf=conf)
-            except FastioError as error:
+            except Exception as error:
                 refuse_or_say(error, conf, options)
         return result
 

@@ -569,6 +569,8 @@ class TestFailurePolicyInUwsgi:
     """uWSGI reports an exception and serves without the application, or starts its workers again for ever."""
 
     BAD = TestFailurePolicy.BAD
+    #: the report, by where the fault is
+    REPORTED = {"environment": BAD, "file": BAD, "fastio": "ZeroDivisionError: division by zero"}
     SERVICE = """
     from oslo_config import cfg
     from oslo_log import log
@@ -578,6 +580,11 @@ class TestFailurePolicyInUwsgi:
     def application(environ, start_response):
         start_response("200 OK", [])
         return []
+    """
+    #: the beginning of a service in which patch() fails
+    BROKEN = """
+    from fastio.patching import patcher
+    patcher.apply = lambda *_: 1 / 0
     """
     #: each way of patching the service: the command before uWSGI's, its environment, and options of uWSGI
     WAYS: Mapping[str, tuple[list[str], dict[str, str], list[str]]] = {
@@ -597,6 +604,7 @@ class TestFailurePolicyInUwsgi:
         [
             *(("import", loaded, where) for loaded in LOADED for where in ("environment", "file")),
             *((way, "in the workers", where) for way in ("run", "sitecustomize") for where in ("environment", "file")),
+            *((way, "in the workers", "fastio") for way in ("import", "sitecustomize")),
         ],
     )
 
@@ -605,11 +613,13 @@ class TestFailurePolicyInUwsgi:
         started: list[subprocess.Popen[bytes]] = []
 
         def start(way: str, loaded: str, where: str, policy: str = "") -> subprocess.Popen[bytes]:
-            script(self.SERVICE, "service.py")
-            bad = {"chunk_size": "12 parsecs", **({"on_error": policy} if policy else {})}
-            in_file = "".join(f"{name} = {value}\n" for name, value in bad.items() if where == "file")
+            places, size = (("environment", "file"), "1MiB") if where == "fastio" else ((where,), "12 parsecs")
+            script(self.BROKEN * (where == "fastio") + self.SERVICE, "service.py")
+            given = {"chunk_size": size, **({"on_error": policy} if policy else {})}
+            in_file = "".join(f"{name} = {value}\n" for name, value in given.items() if "file" in places)
             (tmp_path / "service.conf").write_text(f"[fastio]\n{in_file}")
-            options = [f"--env=FASTIO_{name.upper()}={value}" for name, value in bad.items() if where == "environment"]
+            options = [f"--env=FASTIO_{name.upper()}={value}" for name, value in given.items()]
+            options *= "environment" in places
             before, variables, more = self.WAYS[way]
             env = {name: value for name, value in environment().items() if not name.startswith("PYTHON")} | variables
             command = [
@@ -630,18 +640,20 @@ class TestFailurePolicyInUwsgi:
     def test_it_ends(self, way: str, loaded: str, where: str, start, tmp_path) -> None:
         status = start(way, loaded, where).wait(100)
         said = (tmp_path / "stderr").read_text()
-        assert self.BAD in said and "Traceback" not in said.partition(self.BAD)[0], said
+        reported = self.REPORTED[where]
+        assert reported in said and "Traceback" not in said.partition(reported)[0], said
         # Under others, the master may have found it, as it imported what fastio has patches for.
         assert way != "import" or status == self.LOADED[loaded][1]
         # The settings of the environment are read before the service has a log.
         log = tmp_path / "service.log"
-        assert (self.BAD in log.read_text() if log.exists() else False) == (where == "file")
+        in_log = where == "file" or (way, where) == ("import", "fastio")
+        assert (reported in log.read_text() if log.exists() else False) == in_log
 
     @EACH
     def test_it_serves_unpatched(self, way: str, loaded: str, where: str, start, tmp_path) -> None:
         server, log = start(way, loaded, where, "unpatched"), tmp_path / "service.log"
         loads = 1 if loaded == "before the fork" else 2
-        until(lambda: log.exists() and log.read_text().count(f"not patched: {self.BAD}") == loads)
+        until(lambda: log.exists() and log.read_text().count(f"not patched: {self.REPORTED[where]}") == loads)
         assert server.poll() is None and "waiting for import" not in log.read_text()
 
     def test_a_worker_that_it_starts_again_is_not_patched(self, start, tmp_path) -> None:
