@@ -26,7 +26,9 @@ def describe() -> dict[str, Any]:
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "distribution": _distribution(),
-        "processor": _processor(),
+        "processor": _about_processor("model name"),
+        # With it, the place in its page of a buffer may decide how fast the kernel copies, see fastio.io.scratch.
+        "fsrm": "fsrm" in _about_processor("flags").split(),
         "cores": psutil.cpu_count(logical=False),
         "threads": psutil.cpu_count(),
         "usable_threads": len(os.sched_getaffinity(0)),
@@ -47,8 +49,8 @@ def describe() -> dict[str, Any]:
 
 #: Conditions whose differences between two results are reported; the rest may differ from run to run.
 STABLE = (
-    "system", "kernel", "architecture", "distribution", "processor", "cores", "threads", "usable_threads", "governor",
-    "memory", "transparent_hugepage", "pipe_max_size", "pipe_user_pages_soft", "root", "python",
+    "system", "kernel", "architecture", "distribution", "processor", "fsrm", "cores", "threads", "usable_threads",
+    "governor", "memory", "transparent_hugepage", "pipe_max_size", "pipe_user_pages_soft", "root", "python",
     "python_implementation", "python_compiler",
 )  # fmt: skip
 
@@ -69,10 +71,11 @@ def load() -> float:
     return round(psutil.getloadavg()[0], 2)
 
 
-def _processor() -> str:
+def _about_processor(field: str) -> str:
+    """What the system tells of its first processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
+            if line.startswith(field):
                 return line.partition(":")[2].strip()
     except OSError:
         pass
