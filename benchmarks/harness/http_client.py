@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.worker import MIB, digest
+from fastio.io import scratch
 
 #: Seconds that a server may take for the next piece.
 PATIENCE = 120
@@ -25,7 +26,7 @@ def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None =
     :raises RuntimeError: if the answer is not 200
     """
     found = urllib.parse.urlsplit(url)
-    buffer = memoryview(bytearray(room))
+    buffer = scratch.allocate(room)
     with socket.create_connection((found.hostname, found.port or 80), timeout=PATIENCE) as connection:
         lines = {"Host": found.hostname, "Connection": "close", **(headers or {})}
         fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items())

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import Any
 
+from fastio.io import scratch
+
 #: Bytes that are read at once, into the same memory: as many as are still in the processor's cache when they are
 #: compared. Processor time and cache that the load takes are lost to the service.
 READ_SIZE = 256 << 10
@@ -122,7 +124,7 @@ class Connection:
 
     def _receive(self, answer: HTTPResponse, found: Exchange, into: Callable[[memoryview], None] | None) -> None:
         if self._buffer is None:
-            self._buffer = memoryview(bytearray(READ_SIZE))
+            self._buffer = scratch.allocate(READ_SIZE)
         buffer = self._buffer
         failed = answer.status >= 400
         # Until the buffer is full: of chunked content readinto1() would give one chunk per call.

@@ -14,6 +14,7 @@ from benchmarks.harness import modes
 from benchmarks.harness.modes import REFERENCE_PIPE, Mode, choice, discard_command, discarded, read_all, write_all
 from benchmarks.harness.worker import Payload, digest, text_payload
 from benchmarks.operations.base import Context, Reading, Work, Writing, content
+from fastio.io import scratch
 
 #: Runs a command with that input (None: no input) and returns its two outputs.
 Run: TypeAlias = Callable[[list[str], bytes | None], tuple[Any, Any]]
@@ -169,7 +170,7 @@ def _pieces(stream: Any, style: str, n: int) -> Iterable[Any]:
     if style in ("lines", "text_lines"):
         return stream
     if style == "readinto":
-        buffer = memoryview(bytearray(n))
+        buffer = scratch.allocate(n)
         return (buffer[:count] for count in iter(functools.partial(stream.readinto, buffer), 0))
     return iter(functools.partial(stream.read, *([n] if style == "read_n" else [])), b"")
 

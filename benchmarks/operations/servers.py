@@ -19,6 +19,7 @@ from benchmarks.harness import modes
 from benchmarks.harness.children import Child
 from benchmarks.harness.modes import MIB, Mode
 from benchmarks.harness.worker import MULTIHASH, digests, random_payload
+from fastio.io import scratch
 
 
 @contextlib.contextmanager
@@ -52,7 +53,7 @@ class Plain(http.server.BaseHTTPRequestHandler):
         hasher, count = hashlib.sha256(), 0
         hashed = self.path.endswith("hash")
         left = int(self.headers["Content-Length"])
-        buffer = memoryview(bytearray(min(MIB, max(1, left))))
+        buffer = scratch.allocate(min(MIB, max(1, left)))
         while left and (received := self.rfile.readinto(buffer[:left])):  # type: ignore[attr-defined]
             left -= received
             count += received
