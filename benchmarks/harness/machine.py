@@ -72,7 +72,7 @@ def load() -> float:
 
 
 def _about_processor(field: str) -> str:
-    """What the system tells of its first processor."""
+    """The value of a field of the first processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(field):

@@ -164,7 +164,7 @@ class _File(paced.Fair):
 def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
     """Have the bytes from ``start`` to ``end`` of a file in memory, so that no greenlet waits for them in the hub."""
     if not memory.has(start, end):
-        # What is read is forgotten: it is in the page cache then.
+        # The bytes are forgotten: they are in the page cache then.
         call = libc.pread(fileno, scratch.allocate(end - start), start)
         if call is not None:
             offload.run(*call)

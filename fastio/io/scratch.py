@@ -22,7 +22,7 @@ def allocate(size: int) -> memoryview:
     try:
         pages = mmap.mmap(-1, OFFSET + size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
-        # There may be no room for another mapping. What cannot be had at all is a MemoryError, as with any object.
+        # The process may have as many mappings as the system allows. Without memory this raises MemoryError.
         return memoryview(bytearray(size))
     return memoryview(pages)[OFFSET:]
 
