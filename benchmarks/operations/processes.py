@@ -6,6 +6,7 @@ Every peer is used as its documentation shows it, with the same child and, where
 import collections
 import contextlib
 import functools
+import importlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -23,9 +24,8 @@ Run: TypeAlias = Callable[[list[str], bytes | None], tuple[Any, Any]]
 # --- what runs a command
 
 
-def _popen(command: list[str], data: bytes | None, text: bool = False) -> tuple[Any, Any]:
-    import subprocess
-
+def _popen(command: list[str], data: bytes | None, text: bool = False, module: str = "subprocess") -> tuple[Any, Any]:
+    subprocess = importlib.import_module(module)
     pipe = subprocess.PIPE
     encoding = "utf-8" if text else None
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, encoding=encoding) as child:
@@ -36,14 +36,6 @@ def _oslo(command: list[str], data: bytes | None, text: bool = False) -> tuple[A
     from oslo_concurrency import processutils
 
     return processutils.execute(*command, process_input=data, binary=not text)
-
-
-def _gevent(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
-    from gevent import subprocess
-
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as child:
-        return child.communicate(data)
 
 
 async def _with_asyncio(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
@@ -87,7 +79,7 @@ def _reference(command: list[str], data: bytes | None) -> tuple[bytes, bytes]:
 RUNS: Mapping[str, Callable[..., tuple[Any, Any]]] = {"popen": _popen, "oslo": _oslo}
 #: Whose process is neither patched nor monkey patched; the extra ``peers`` has what they need.
 PEERS: Mapping[str, Run] = {
-    "gevent": _gevent,
+    "gevent": functools.partial(_popen, module="gevent.subprocess"),
     "asyncio": _asyncio,
     "uvloop": functools.partial(_asyncio, library="uvloop"),
     "reference": _reference,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,11 +76,7 @@ class Project:
 
         :raises ValidateError: for a name that is none of them
         """
-        if names in ([], ["all"]):
-            return list(self.suites)
-        if names == ["none"]:
-            return []
-        return [_known("suite", name, self.suites, self.name) for name in dict.fromkeys(names)]
+        return _chosen("suite", names, {"all": self.suites, **{name: [name] for name in self.suites}}, self.name)
 
     def choose_cases(self, names: Sequence[str]) -> list[tuple[str, Case]]:
         """The benchmarks of these names, each SUITE or SUITE/CASE, or ``default``, ``all`` or ``none``.
@@ -93,20 +89,22 @@ class Project:
             for case in cases_of(suite)
             if self._is_about(case)
         }
-        if names in ([], ["default"]):
-            chosen = list(self.cases)
-        elif names == ["none"]:
-            chosen = []
-        elif names == ["all"]:
-            chosen = list(known)
-        else:
-            chosen = []
-            for name in names:
-                if name in self.benchmarks:
-                    chosen += [each for each in known if each.startswith(name + "/")]
-                else:
-                    chosen.append(_known("benchmarks", name, (*self.benchmarks, *known), self.name))
-        return [known[name] for name in dict.fromkeys(chosen)]
+        words: dict[str, Iterable[str]] = {"default": self.cases, "all": known}
+        words |= {suite: [each for each in known if each.startswith(f"{suite}/")] for suite in self.benchmarks}
+        chosen = _chosen("benchmarks", names, {**words, **{name: [name] for name in known}}, self.name)
+        return [known[name] for name in chosen]
+
+
+def _chosen(kind: str, names: Sequence[str], words: Mapping[str, Iterable[str]], project: str) -> list[str]:
+    """The names that these stand for; without any, those of the first word."""
+    if names == ["none"]:
+        return []
+    for name in names:
+        if name not in words:
+            known = [each for each in words if each not in ("default", "all")]
+            like = meant(name, known)
+            raise ValidateError(f"--{kind} {name!r}: {project} has {', '.join(known)}; or say all or none{like}")
+    return list(dict.fromkeys(each for name in names or list(words)[:1] for each in words[name]))
 
 
 def cases_of(suite: str) -> Sequence[Case]:
@@ -133,13 +131,6 @@ def _of_row(case: Case, row: CaseRow, what: str) -> Case:
         variants=[CaseRow(row.name, skip=row.skip)], parameters={**parameters, "size": min(parameters["size"], SIZE)},
         baseline="", columns=(), beside={}, **about,
     )  # fmt: skip
-
-
-def _known(kind: str, name: str, known: Sequence[str], project: str) -> str:
-    if name not in known:
-        like = meant(name, known)
-        raise ValidateError(f"--{kind} {name!r}: {project} has {', '.join(known)}; or say all or none{like}")
-    return name
 
 
 EVENTLET = Project(
