@@ -1,6 +1,5 @@
 """The tables of glance-api under many concurrent requests: speed and success, states, saturation, and the limits."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.harness import statistics
@@ -99,29 +98,15 @@ def saturation(result: Result) -> Table:
     return made
 
 
-def searches(result: Result) -> Iterator[CaseResult]:
-    """The cases of an offered load."""
-    for case in result.cases:
-        if "kind" in case.parameters and all(map(case.figures, SERVERS)):
-            yield case
-
-
-def points(case: CaseResult, server: str) -> Iterator[tuple[float, list[float]]]:
-    """Each rate in downloads a second, and its 99th percentiles in milliseconds, of the rounds that got there."""
-    for position, rate in enumerate(rates(case.parameters)):
-        found = case.figures(server, f"p99_ms_{position}")
-        if found:
-            yield rate, found
-
-
 def curves(result: Result) -> Table:
-    """The times on the way there."""
+    """The times on the way to the offered load of the limit."""
     made = Table("99th percentile by offered load", ["", "downloads/s", "stock p99 ms", "fastio p99 ms"], [])
-    for case in searches(result):
-        found = {server: dict(points(case, server)) for server in SERVERS}
-        for rate in sorted({rate for each in found.values() for rate in each}):
-            cells = [statistics.median(found[server][rate]) if rate in found[server] else None for server in SERVERS]
-            made.rows.append([case.name, number(rate), *(EMPTY if each is None else number(each) for each in cells)])
+    for case in (case for case in result.cases if "kind" in case.parameters):
+        for position, rate in enumerate(rates(case.parameters)):
+            found = [case.figures(server, f"p99_ms_{position}") for server in SERVERS]
+            if any(found):
+                cells = (number(statistics.median(each)) if each else EMPTY for each in found)
+                made.rows.append([case.name, number(rate), *cells])
     made.notes.append("medians of the rounds that got there; a search ends at the first rate above the limit")
     return made
 

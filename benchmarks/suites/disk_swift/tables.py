@@ -120,15 +120,10 @@ def _together(result: Result) -> Iterator[Goal]:
 def _slowest(case: CaseResult, source: str) -> tuple[list[float], list[float]]:
     """The response's p99 of each run, stock's and fastio's; empty where there are too few requests for one."""
     titles = [f"{source}-{server}" for server in SERVERS]
-    if min(sum(_figures(case, title, "operations")) for title in titles) < ENOUGH:
+    if min(sum(case.figures(title, "operations")) for title in titles) < ENOUGH:
         return [], []
-    stock, fast = (_figures(case, title, "response_p99_ms") for title in titles)
+    stock, fast = (case.figures(title, "response_p99_ms") for title in titles)
     return stock, fast
-
-
-def _figures(case: CaseResult, title: str, key: str) -> list[float]:
-    runs = case.variants[title].measured() if title in case.variants else []
-    return [run[key] for run in runs if key in run]
 
 
 def judgement(result: Result) -> list[Table]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.harness import statistics
 from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.harness.tables import Table
@@ -43,7 +42,7 @@ def workloads(result: Result) -> list[Workload]:
             found.append(
                 Workload(
                     count, parameters["size"], parameters["workers"], parameters["reads"],
-                    statistics.median(case.figures(title)), row, row.details.get("shares") or {},
+                    case.median(title) or 0.0, row, row.details.get("shares") or {},
                 )
             )  # fmt: skip
     return found
