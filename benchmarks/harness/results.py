@@ -41,6 +41,7 @@ DIGITS = 6
 COSTS = (
     ("cpu_seconds_per_gib", "CPU s/GiB", "cpu_seconds", GIB),
     ("server_cpu_seconds_per_gib", "server CPU s/GiB", "server_cpu_seconds", GIB),
+    ("machine_cpu_seconds_per_gib", "machine CPU s/GiB", "machine_cpu_seconds", GIB),
     ("reads_per_mib", "reads/MiB", "reads", MIB),
     ("waits_per_mib", "waits/MiB", "waits", MIB),
     ("peak_memory_per_byte", "peak memory/payload", "peak_memory", 1),
@@ -106,6 +107,16 @@ class VariantResult:
     def verified(self) -> bool:
         """Whether the payload of every run, the warm-up included, had the right SHA-256."""
         return bool(self.runs) and all(run["verified"] for run in self.runs)
+
+    def troubles(self) -> list[str]:
+        """Why it has no figures, or none that can be trusted."""
+        found = [f"skipped: {self.skipped}"] if self.skipped else []
+        if self.failure:
+            last = self.failure["stderr"].strip().splitlines()[-1:] or ["nothing on its standard error"]
+            found.append(f"failed: {self.failure['reason']}: {last[0]}")
+        if self.runs and not self.verified():
+            found.append("WRONG DATA: the payload did not have the expected SHA-256")
+        return found
 
 
 @dataclass

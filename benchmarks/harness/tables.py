@@ -73,19 +73,12 @@ def notes_of(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
     """Return the reasons why the figures of a row are doubtful."""
     if isinstance(variant, SummaryRow):
         return variant.notes
-    notes = []
+    notes = variant.troubles()
     figures = case.figures(title)
-    if variant.skipped:
-        notes.append(f"skipped: {variant.skipped}")
-    if variant.failure:
-        last = variant.failure["stderr"].strip().splitlines()[-1:] or ["nothing on its standard error"]
-        notes.append(f"failed: {variant.failure['reason']}: {last[0]}")
     own: Any = variant.parameters.get("size")
     usual: Any = case.parameters.get("size")
     if figures and own != usual:
         notes.append(f"with {format_size(own)}, where the others have {format_size(usual)}")
-    if variant.runs and not variant.verified():
-        notes.append("WRONG DATA: the payload did not have the expected SHA-256")
     notes += variant.details.get("doubts", [])
     share = max((run.get("generator_cpu", 0.0) for run in variant.measured()), default=0.0)
     if statistics.limited(share):

@@ -94,10 +94,7 @@ def problems(result: Result) -> list[str]:
         if not case.complete:
             found.append(f"{name}: interrupted: not all runs were made")
         for title, variant in case.variants.items():
-            if variant.failure:
-                found.append(f"{name}: {title}: failed: {variant.failure['reason']}")
-            if variant.runs and not variant.verified():
-                found.append(f"{name}: {title}: WRONG DATA: the payload did not have the expected SHA-256")
+            found += [f"{name}: {title}: {each}" for each in variant.troubles() if not variant.skipped]
     return found
 
 

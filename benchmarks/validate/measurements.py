@@ -170,11 +170,5 @@ def _by_command(variant: VariantResult, name: str, factor: int) -> float | None:
 
 def trouble(variant: VariantResult) -> str:
     """Why a variant has no figures that can be trusted."""
-    if variant.skipped:
-        return f"skipped: {variant.skipped}"
-    if variant.failure:
-        last = variant.failure["stderr"].strip().splitlines()[-1:]
-        return ": ".join(["FAILED", variant.failure["reason"], *last])
-    if not variant.measured():
-        return "not run"
-    return "" if variant.verified() else "WRONG DATA: the payload did not have the expected SHA-256"
+    found = [*variant.troubles(), "" if variant.measured() else "not run"][0]
+    return found.replace("failed: ", "FAILED: ", 1) if variant.failure else found

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
-from benchmarks.harness.results import GIB, CaseResult, Result, VariantResult
+from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.concurrency.bench_concurrency import SERVERS, SERVICES, levels, most_of, traced
 from benchmarks.suites.concurrency.offered import rates
@@ -113,17 +113,11 @@ def curves(result: Result) -> Table:
 
 def _link(case: CaseResult, title: str, row: VariantResult) -> list[str]:
     found = row.details["shares"]
-    own, everybody = (_cost(row, key) for key in ("server_cpu_seconds", "machine_cpu_seconds"))
+    own, everybody = (number(row.median(f"{whose}_cpu_seconds_per_gib")) for whose in ("server", "machine"))
     return [
-        case.name, title, number(case.median(title)), plain.ratio(case, title), number(own), _cpu_times(case, title),
-        number(everybody), found["resource"], found["text"],
+        case.name, title, number(case.median(title)), plain.ratio(case, title), own, _cpu_times(case, title),
+        everybody, found["resource"], found["text"],
     ]  # fmt: skip
-
-
-def _cost(row: VariantResult, key: str) -> float | None:
-    """Seconds for a GiB."""
-    moved, spent = row.median("bytes"), row.median(key)
-    return spent / moved * GIB if moved and spent is not None else None
 
 
 def _cpu_times(case: CaseResult, title: str) -> str:

@@ -127,7 +127,4 @@ def _verdict(own: list[Compared]) -> str:
 
 def _missing(result: Result) -> Iterator[str]:
     for case in result.cases:
-        for row in case.variants.values():
-            if row.skipped or row.failure:
-                why = row.skipped or (row.failure or {})["reason"]
-                yield f"{case.title or case.name}: not measured: {why}"
+        yield from (f"{case.title or case.name}: {each}" for row in case.variants.values() for each in row.troubles())
