@@ -6,6 +6,8 @@ The figures are those of kept results, which :doc:`/measuring/benchmarks` explai
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fastio.patches.glance._uwsgi import number
+
 #: Threads of all processes with which the gain was measured.
 _THREADS = 28
 _SLOW = ("beside 4 slow clients, 99 % of the other requests take 9.7 ms, not 3,578", "slow_clients")
@@ -65,26 +67,22 @@ def _of_server(server: str, imports_fastio: bool, options: Mapping[str, Sequence
         yield Advice("https-socket", "set", "http-socket, and TLS in a proxy", *_SLOW)
     elif server == "uWSGI" and not {"enable-threads", "threads"} & options.keys():
         yield Advice("enable-threads", "not set", "true", *_SLOW)
-    size = _number(options, "http-buffer-size", 4096)
+    size = number(options.get("http-buffer-size", ()), 4096)
     if "http" in options:
         address = options["http"][-1]
         yield Advice("http", address, f"http-socket = {address}", *_ROUTER)
     elif "https" in options and size < 32768:
         router = f"the router is one process for all workers, and hands on {size:,} bytes in a step"
         yield Advice("http-buffer-size", str(size), "32768", router)
-    if _number(options, "threads", 1) == 1:
-        yield Advice("threads", "1", str(max(2, -(-_THREADS // (_number(options, "processes", 1) or 1)))), *_UPLOADS)
+    if number(options.get("threads", ()), 1) == 1:
+        yield Advice(
+            "threads", "1", str(max(2, -(-_THREADS // (number(options.get("processes", ()), 1) or 1)))), *_UPLOADS
+        )
 
 
 def _against_failures(options: Mapping[str, Sequence[str]]) -> Iterator[Advice]:
     for option, default, least, why in _LEAST:
-        if (now := _number(options, option, default)) < least:
+        if 0 <= (now := number(options.get(option, ()), default)) < least:
             yield Advice(option, str(now), str(least), why)
     if "need-app" not in options:
         yield Advice("need-app", "not set", "true", "without glance, uWSGI answers all requests with errors")
-
-
-def _number(options: Mapping[str, Sequence[str]], name: str, default: int) -> int:
-    """The last value that the option was given."""
-    value = [*options.get(name, []), ""][-2:][0]
-    return int(value) if value.isdecimal() else default

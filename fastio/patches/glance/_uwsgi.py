@@ -141,28 +141,30 @@ def _is_on(option: str) -> bool:
     return value is True or value.lower() not in _OFF
 
 
-def _number(option: str, default: int) -> int:
-    """Return the number that an option is set to; like uWSGI, read the sign and the digits at the beginning."""
-    given = _given(option)
+def number(given: Sequence[str], default: int) -> int:
+    """Return the number that an option is set to; like uWSGI, read the sign and the digits at the beginning.
+
+    :param given: its values, of which the last one counts
+    """
     return int(digits[0]) if given and (digits := re.match(r"\s*[+-]?\d+", given[-1])) else default
 
 
 def patience() -> int:
     """Seconds for which a client may leave no room in its connection, as uWSGI has it."""
-    return _number("socket-timeout", _PATIENCE)
+    return number(_given("socket-timeout"), _PATIENCE)
 
 
 def harakiri() -> int | None:
     """Seconds after which uWSGI's master replaces a worker that has not done with a request; None if it never does."""
-    return _number("harakiri", 0) or None
+    return number(_given("harakiri"), 0) or None
 
 
 def why_no_chunk(seconds: float) -> str:
     """Why ``chunked_read()`` has failed after ``seconds``, which uWSGI does not say."""
-    timeout = _number("chunked-input-timeout", 0) or patience()
+    timeout = number(_given("chunked-input-timeout"), 0) or patience()
     if 0 < timeout <= seconds:
         return f"nothing came for {timeout} s, see uWSGI's chunked-input-timeout and socket-timeout"
-    limit = _number("chunked-input-limit", _CHUNK_LIMIT)
+    limit = number(_given("chunked-input-limit"), _CHUNK_LIMIT)
     return f"the client has gone, or a chunk has more than {limit} bytes, see uWSGI's chunked-input-limit"
 
 
