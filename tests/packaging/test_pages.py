@@ -37,7 +37,7 @@ for (const page of PAGES) {
     for (const each of content.querySelectorAll("article *"))
       if (each.getClientRects().length && wide(each) && !held(each)) say("does not fit", each);
     for (const each of content.querySelectorAll("td"))
-      if (width > 1000 && each.innerText.length > 60 && each.clientWidth < 120) say("is narrow", each);
+      if (each.innerText.length > 60 && each.clientWidth < 120) say("is narrow", each);
   }
 }
 await fetch("/found", {method: "POST", body: JSON.stringify(found)});
@@ -84,7 +84,7 @@ def served() -> Iterator[tuple[str, list[Any]]]:
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the browser is a separate process")
 @pytest.mark.limit(400)
 def test_each_page_fits(served: tuple[str, list[Any]], tmp_path: Path) -> None:
-    """No page scrolls sideways: tables and code do, and on a laptop no cell with a sentence is a narrow column."""
+    """No page scrolls sideways: tables and code do, and no cell with a sentence is a narrow column."""
     if not HTML.exists():
         pytest.skip("the pages are not built (tox -e docs)")
     browser = shutil.which("chromium")
