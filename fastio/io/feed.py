@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import stat
-from collections.abc import Callable
 from posix import write as _write  # os.write may have been replaced by a green one, which hides EPIPE
 
 from fastio import counters
@@ -31,29 +31,25 @@ class Feed:
     :param pipe_size: as a :class:`fastio.io.drain.Drain` has it
     """
 
-    __slots__ = ("fd", "offset", "chunk_size", "may_block", "nonblocking", "_data", "_growth", "_own_fd", "_write_some")
+    __slots__ = ("fd", "offset", "chunk_size", "may_block", "nonblocking", "_data", "_growth", "_nowait", "_out")
 
     def __init__(self, fd: int, data: memoryview, offset: int, chunk_size: int, pipe_size: int) -> None:
         self.fd = fd
         self.offset = offset
         self.chunk_size = chunk_size
-        # How to write: a function and no bound method, which would keep this object and the data alive.
-        self._write_some: Callable[[Feed, memoryview], int]
         #: a second write without a wait in between could block in the kernel
         self.may_block = False
         self._data = data
-        self._own_fd = -1
+        #: where to write: ``fd``, or an open file description of this object's own
+        self._out = fd
         self._growth = pipes.Growth(fd, pipe_size)
         if len(data) - offset > pipes.DEFAULT_CAPACITY:
             self._growth.ask()
         #: a write never waits in the kernel, whether or not the pipe has room
         self.nonblocking = not syscalls.is_blocking(fd)
-        if self.nonblocking:
-            self._write_some = Feed._write_nonblocking
-        elif _NOWAIT:
-            self._write_some = Feed._write_nowait
-        else:
-            self._write_some = self._choose_fallback()
+        self._nowait = not self.nonblocking and bool(_NOWAIT)
+        if not self.nonblocking and not self._nowait:
+            self._fall_back()
 
     @property
     def done(self) -> bool:
@@ -66,8 +62,7 @@ class Feed:
         :raises BlockingIOError: the pipe is full
         :raises BrokenPipeError: the pipe has no reader any more
         """
-        end = self.offset + min(limit, self.chunk_size)
-        count = self._write_some(self, self._data[self.offset : end])
+        count = self._write(limit)
         self.offset += count
         if len(self._data) - self.offset > pipes.DEFAULT_CAPACITY:
             self._growth.ask()
@@ -78,37 +73,30 @@ class Feed:
     def close(self) -> None:
         """Give back the data and what this object opened; ``fd`` itself belongs to the caller."""
         self._data.release()
-        if self._own_fd >= 0:
-            os.close(self._own_fd)
-            self._own_fd = -1
+        if self._out != self.fd:
+            os.close(self._out)
+            self._out = self.fd
 
-    def _write_nonblocking(self, data: memoryview) -> int:
-        return _write(self.fd, data)
-
-    def _write_nowait(self, data: memoryview) -> int:
-        try:
-            return os.pwritev(self.fd, [data], -1, _NOWAIT)
-        except BlockingIOError:
-            raise
-        except (OSError, NotImplementedError) as error:
-            if not syscalls.refused(error):
-                raise
-        self._write_some = self._choose_fallback()
-        return self._write_some(self, data)
-
-    def _choose_fallback(self) -> Callable[[Feed, memoryview], int]:
-        if stat.S_ISFIFO(os.fstat(self.fd).st_mode):
+    def _write(self, limit: int) -> int:
+        if self._nowait:
             try:
-                self._own_fd = os.open(f"/proc/self/fd/{self.fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:
-                pass
-            else:
-                return Feed._write_own
+                return os.pwritev(self.fd, [self._next(limit)], -1, _NOWAIT)
+            except BlockingIOError:
+                raise
+            except (OSError, NotImplementedError) as error:
+                if not syscalls.refused(error):
+                    raise
+            self._nowait = False
+            self._fall_back()
+        return _write(self._out, self._next(limit))
+
+    def _next(self, limit: int) -> memoryview:
+        return self._data[self.offset : self.offset + min(limit, self.chunk_size)]
+
+    def _fall_back(self) -> None:
+        if stat.S_ISFIFO(os.fstat(self.fd).st_mode):
+            with contextlib.suppress(OSError):
+                self._out = os.open(f"/proc/self/fd/{self.fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                return
         self.may_block = True
-        return Feed._write_pipe_buf
-
-    def _write_own(self, data: memoryview) -> int:
-        return _write(self._own_fd, data)
-
-    def _write_pipe_buf(self, data: memoryview) -> int:
-        return _write(self.fd, data[:_PIPE_BUF])
+        self.chunk_size = min(self.chunk_size, _PIPE_BUF)

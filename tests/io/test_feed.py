@@ -67,7 +67,7 @@ def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.Mon
     refuse_nowait(monkeypatch)
     _, _, feed = make(pipe, "own description", data(1, 1000))
     feed.move(MIB)
-    assert feed._own_fd >= 0 and not os.get_inheritable(feed._own_fd)
+    assert feed._out != feed.fd and not os.get_inheritable(feed._out)
     feed.close()
 
 
