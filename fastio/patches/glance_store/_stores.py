@@ -187,12 +187,11 @@ class Size(NamedTuple):
     readers: dict[str, Uses] = {}
 
 
-def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: Size) -> tuple[Target, ...]:
+def chunk_sizes(driver: str, option: Option | None = None, **sizes: Size) -> tuple[Target, ...]:
     """The targets of a driver's chunk sizes, by the names of the attributes.
 
     An option's value is assigned in ``configure_add``, which is a reader of all of them then.
 
-    :param store: the class, as ``module:qualified.name``
     :param driver: name in ``store_chunk_sizes``
     :param option: glance_store's option that ``configure_add`` copies into the instance's attribute
     """
@@ -204,7 +203,7 @@ def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: 
 
     def target(name: str, size: Size) -> Target:
         readers = size.readers if option is None else {**size.readers, "configure_add": CONFIGURE_ADD}
-        key = f"{store}.{name}"
+        key = f"{CLASSES[driver]}.{name}"
         return Target(key, make, relies_on=readers, code=code_of(key), stock=size.stock)
 
     return tuple(target(name, size) for name, size in sizes.items())

@@ -15,7 +15,7 @@ from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
 
-_OPEN = "glance_store._drivers.cinder:Store._open_cinder_volume"
+_OPEN = f"{_stores.CLASSES['cinder']}._open_cinder_volume"
 
 
 class _Mode(str):

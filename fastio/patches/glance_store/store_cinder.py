@@ -34,15 +34,13 @@ def make_open(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return _open_cinder_volume
 
 
-_STORE = "glance_store._drivers.cinder:Store"
-_OPEN = f"{_STORE}._open_cinder_volume"
+_OPEN = f"{_stores.CLASSES['cinder']}._open_cinder_volume"
 
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
     targets=(
         *_stores.chunk_sizes(
-            _STORE,
             "cinder",
             READ_CHUNKSIZE=_stores.Size(
                 CHUNK,

@@ -71,7 +71,7 @@ def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callabl
     )
 
 
-_STORE = "glance_store._drivers.filesystem:Store"
+_STORE = _stores.CLASSES["filesystem"]
 
 PATCH = Patch(
     __name__,
@@ -79,7 +79,6 @@ PATCH = Patch(
     targets=(
         Target(f"{_STORE}.configure_add", _stores.make_configure_add, _stores.CONFIGURE_ADD),
         *_stores.chunk_sizes(
-            _STORE,
             "filesystem",
             _stores.Option("filesystem_store_chunk_size"),
             READ_CHUNKSIZE=_stores.Size(

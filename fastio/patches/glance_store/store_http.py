@@ -34,7 +34,6 @@ PATCH = Patch(
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
     targets=(
         *_stores.chunk_sizes(
-            "glance_store._drivers.http:Store",
             "http",
             READ_CHUNKSIZE=_stores.Size(
                 READ_CHUNK,

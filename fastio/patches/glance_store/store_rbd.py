@@ -307,7 +307,6 @@ PATCH = Patch(
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, _CONFIGURE_ADD),
         *_stores.chunk_sizes(
-            "glance_store._drivers.rbd:Store",
             "rbd",
             _OPTION,
             READ_CHUNKSIZE=_stores.Size(READ_CHUNK, STOCK_CHUNK),

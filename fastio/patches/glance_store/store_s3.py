@@ -126,7 +126,6 @@ PATCH = Patch(
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
     targets=(
         *_stores.chunk_sizes(
-            f"{_MODULE}:Store",
             "s3",
             READ_CHUNKSIZE=_stores.Size(
                 READ_CHUNK,

@@ -122,7 +122,6 @@ PATCH = Patch(
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
     targets=(
         *_stores.chunk_sizes(
-            "glance_store._drivers.swift.store:BaseStore",
             "swift",
             CHUNKSIZE=_stores.Size(
                 CHUNK,

@@ -60,7 +60,6 @@ PATCH = Patch(
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
     targets=(
         *_stores.chunk_sizes(
-            f"{_MODULE}:Store",
             "vmware",
             READ_CHUNKSIZE=_stores.Size(
                 CHUNK,
