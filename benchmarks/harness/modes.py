@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -45,11 +45,10 @@ Run: TypeAlias = "Callable[[Mapping[str, Any]], dict[str, Any]]"
 
 
 def variants(
-    run: Callable[[Mode, Mapping[str, Any]], dict[str, Any]], more: Mapping[str, Run] | None = None,
-    names: Iterable[str] = MODES,
-) -> dict[str, Run]:  # fmt: skip
+    run: Callable[[Mode, Mapping[str, Any]], dict[str, Any]], more: Mapping[str, Run] | None = None
+) -> dict[str, Run]:
     """``run`` in each of the modes, and more variants."""
-    return {**{name: functools.partial(run, MODES[name]) for name in names}, **(more or {})}
+    return {**{name: functools.partial(run, mode) for name, mode in MODES.items()}, **(more or {})}
 
 
 def choice(parameters: Mapping[str, Any], name: str, *allowed: str) -> str:

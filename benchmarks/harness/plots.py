@@ -177,7 +177,7 @@ def _label(each: Gain) -> str:
     return f"{named}; {more}" if more else named
 
 
-def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
+def gains_figure(rows: Rows, finding: str) -> Figure:
     """How many times better than stock each row is, with 95 % intervals, on one axis of ratios."""
     labels = [folded(label, LABEL_LETTERS) for label in rows]
     lines = 1 + max(label.count("\n") for label in labels)
@@ -211,7 +211,7 @@ def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
     panel.tick_params(axis="y", length=0)
     for column, each in enumerate(modes):
         _aside(panel, -1, column, MODES[each][0])
-    head(figure, finding, question)
+    head(figure, finding, "")
     return figure
 
 

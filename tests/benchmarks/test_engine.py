@@ -115,8 +115,8 @@ def test_neighbours_end_with_whoever_started_them():
     started = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent("""
             import os, time
-            from benchmarks.harness import neighbours
-            with neighbours.busy(1) as pids:
+            from benchmarks.suites.never_slower.pairs import neighbours
+            with neighbours(1) as pids:
                 print(*pids, flush=True)
                 time.sleep(1000)
         """)],
