@@ -27,7 +27,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +92,7 @@ class Generator:
             raise Failed(errors.strip() or f"exit status {self._process.returncode} of the load generator")
         return self._directory
 
-    def __enter__(self) -> Generator:
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,36 +111,26 @@ class Generator:
                     stream.close()
 
 
-@contextlib.contextmanager
-def ready(records: str = "", environment: Mapping[str, str] | None = None) -> Iterator[Load]:
-    """A load whose generator gets ready at once, while servers do.
+class Load(Generator):
+    """The load of a suite's run.
 
     :param records: the directory of its records, below those of the results, where they stay; empty: they are not kept
-    :param environment: of the generator; wins over this process's
     """
-    with tempfile.TemporaryDirectory(prefix="load-") as temporary:
+
+    def __init__(self, records: str = "", environment: Mapping[str, str] | None = None) -> None:
+        self._temporary, self._records = tempfile.TemporaryDirectory(prefix="load-"), records
         name = f"{datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')}-{os.getpid()}"
-        directory = RECORDS / records / name if records else Path(temporary, "run")
-        with Generator(directory, environment) as generator:
-            yield Load(generator, directory, Path(temporary, "samples"), bool(records))
+        super().__init__(RECORDS / records / name if records else Path(self._temporary.name, "run"), environment)
 
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._temporary.cleanup()
 
-@dataclass(frozen=True)
-class Load:
-    """A load that can be carried out once."""
-
-    generator: Generator
-    #: of its records
-    directory: Path
-    samples: Path
-    #: the records stay
-    kept: bool
-
-    def carry_out(self, plan: Plan) -> Any:
-        """Do it; returns the :class:`~benchmarks.load.analysis.Run`."""
+    def run(self, plan: Plan) -> Any:
+        """Carry it out; returns the :class:`~benchmarks.load.analysis.Run`."""
         from benchmarks.load import analysis
 
-        return analysis.read(self.generator.carry_out(plan))
+        return analysis.read(self.carry_out(plan))
 
     def measured(
         self, plan: Plan, pids: Sequence[int], limits: Any = None, part: Callable[[Any], Any] | None = None
@@ -155,16 +144,17 @@ class Load:
         from benchmarks.load import agent, analysis, report, usage
         from benchmarks.load.bottleneck import Limits
 
-        self.samples.mkdir()
-        with agent.everywhere(self.samples, pids, (), {}):
-            run = self.carry_out(plan)
+        samples = Path(self._temporary.name, "samples")
+        samples.mkdir()
+        with agent.everywhere(samples, pids, (), {}):
+            run = self.run(plan)
         counted, limits = (part or analysis.window)(run.operations), limits or Limits(users=plan.users)
-        figures, details = report.measured(run, counted, usage.read(self.samples), limits)
-        if not self.kept:
+        figures, details = report.measured(run, counted, usage.read(samples), limits)
+        if not self._records:
             return {**figures, **details}
-        for path in self.samples.iterdir():
-            shutil.move(path, self.directory / path.name)
-        return {**figures, "records": os.path.relpath(self.directory, ROOT), **details}
+        for path in samples.iterdir():
+            shutil.move(path, self._directory / path.name)
+        return {**figures, "records": os.path.relpath(self._directory, ROOT), **details}
 
 
 def do_all(plan: Plan, *, make: str = "", remove: str = "", gone: int | None = None) -> None:

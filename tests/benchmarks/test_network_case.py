@@ -48,10 +48,10 @@ def test_workers_on_other_machines_share_a_load(tmp_path: Path) -> None:
         Network(clients=2, rate="1Gbit") as machines,
         machines.inside(SERVER),
         LogServer(root=str(tmp_path), host=machines.address(SERVER)) as server,
-        measuring.ready(environment=network.distributed(machines)) as load,
+        measuring.Load(environment=network.distributed(machines)) as load,
     ):
         network.start_workers(machines)
-        found = load.carry_out(dataclasses.replace(plan, server={"url": server.access()["url"]}))
+        found = load.run(dataclasses.replace(plan, server={"url": server.access()["url"]}))
     assert not found.doubts and not found.errors
     assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 20, 1: 20}
 

@@ -61,7 +61,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run of the load on one of the servers."""
     told = running(parameters.get("server"))
-    with measuring.ready(parameters.get("records", "")) as load:
+    with measuring.Load(parameters.get("records", "")) as load:
         begun = time.time_ns()
         found = load.measured(reading(parameters, told["access"]), told["pids"])
     return {**found, **_traced(told["access"], begun)}

@@ -69,7 +69,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(network)
         stack.enter_context(network.inside(SERVER))
-        load = stack.enter_context(measuring.ready(parameters.get("records", ""), distributed(network)))
+        load = stack.enter_context(measuring.Load(parameters.get("records", ""), distributed(network)))
         server, plan, trusted = stack.enter_context(_serving(parameters, network.address(SERVER)))
         start_workers(network, {"SSL_CERT_FILE": trusted} if trusted else {})
         pids = server.pids()

@@ -134,8 +134,8 @@ def _offer(plan: Plan, rate: float, parameters: Mapping[str, Any]) -> Trial:
         plan, rate=rate, seconds=parameters["seconds"], patience=parameters["patience"], users=parameters["users"],
         total=0,
     )  # fmt: skip
-    with measuring.ready(environment={PROCESSES_VARIABLE: str(parameters.get("processes", 0)), **os.environ}) as load:
-        found = load.carry_out(chosen)
+    with measuring.Load(environment={PROCESSES_VARIABLE: str(parameters.get("processes", 0)), **os.environ}) as load:
+        found = load.run(chosen)
     figures = report.figures(found)
     enough = figures["success_ratio"] >= 1 - FAILURES
     return Trial(

@@ -128,7 +128,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     swift = _swift(parameters, told)
     with contextlib.ExitStack() as stack:
         # It gets ready while the server does.
-        load = stack.enter_context(measuring.ready(parameters.get("records", "")))
+        load = stack.enter_context(measuring.Load(parameters.get("records", "")))
         pids = {"swift_cpu_ms": swift["pids"]}
         details = {}
         if choice(parameters, "source", "disk", "swift", "direct") == "direct":

@@ -90,7 +90,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     told = surroundings()
     with (
-        measuring.ready(parameters.get("records", "")) as load,
+        measuring.Load(parameters.get("records", "")) as load,
         _path(told["access"], parameters["rate"]) as access,
         _limited(told["pids"], parameters["processors"]) as (processors, how),
     ):
