@@ -45,6 +45,8 @@ from fastio.patching import hooks, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
+#: What the fixture ``run_python`` is.
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 #: Every test has a time limit.
 pytest_plugins = ["benchmarks.tools.limits"]
 
@@ -57,8 +59,8 @@ NATIVELY_ONLY = (
     "glance/test_deployment.py", "glance/test_faults.py", "glance/test_glance_sendfile.py",
     "glance/test_slow_stores.py", "glance/test_soak.py", "glance/test_trace.py", "glance/test_trace_faults.py",
     "glance/test_trace_hosts.py", "glance/test_trace_uwsgi.py", "io/test_lowwater.py", "io/test_mapped.py",
-    "io/test_scratch.py", "io/test_transfers.py", "patches/test_closed_elsewhere.py",
-    "patches/test_communicate_again.py", "patches/test_native_popen_in_a_hub.py", "patches/test_pieces.py",
+    "io/test_scratch.py", "io/test_transfers.py", "patches/test_communicate_again.py",
+    "patches/test_native_popen_in_a_hub.py", "patches/test_pieces.py",
     "patching/test_distributions.py", "patching/test_known_code.py", "patching/test_places.py",
     "patching/test_registry.py", "properties/test_tables_properties.py", "stores/test_documented_sizes.py",
     "test_check.py", "test_cli.py", "test_config.py", "test_denied.py", "test_guarantees.py", "test_hub.py",
@@ -268,7 +270,7 @@ def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def run_python(tmp_path: pathlib.Path) -> RunPython:
     """``run_python(code, *arguments, env={}, options=[], check=True)`` runs ``code`` in a fresh Python.
 
     Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``

@@ -297,6 +297,44 @@ def test_other_hubs(in_hub: Any) -> None:
     assert in_hub(code) == "(True, True) " * 4 + "8"
 
 
+CLOSED = """
+    import subprocess
+    import fastio
+    from tests.child import Gate, command
+
+    def closed_while_it_waits(stream, step):
+        with Gate() as gate:
+            popen = subprocess.Popen(command(gate.wait, step), stdin=-1, stdout=-1, pass_fds=gate.fds)
+            waiter = eventlet.spawn(popen.communicate, bytes(1 << 24))
+            # Until the pipe is full, and all that is left is to wait.
+            offsets = [-1]
+            while offsets[0] != offsets[-1] or len(offsets) < 20:
+                eventlet.sleep(0)
+                offsets = [*offsets[-19:], getattr(popen, "_input_offset", -1)]
+            getattr(popen, stream).close()
+            gate.open()
+            try:
+                with eventlet.Timeout(60):
+                    return waiter.wait()
+            except BaseException as error:
+                return type(error).__name__, *error.args[:1]
+
+    for stream, step in (("stdin", "out:2:2:78"), ("stdout", "in:-1")):
+        stock = closed_while_it_waits(stream, step)
+        # Upstream leaves one.
+        hub = eventlet.hubs.get_hub()
+        hub.listeners[hub.WRITE].clear()
+        with fastio.patched("green_communicate", strict=True):
+            patched = closed_while_it_waits(stream, step)
+        print(stock == patched and "Timeout" not in stock or (stock, patched))
+"""
+
+
+def test_a_stream_that_another_closes_has_upstreams_error(in_hub: Any) -> None:
+    """In each hub; in epoll's it is one of the guarantees."""
+    assert in_hub(CLOSED) == "True\nTrue"
+
+
 def test_in_a_native_thread_with_a_separate_hub(patched: Any, hub: Any, green: ModuleType) -> None:
     def go() -> Any:
         return green.Popen(command("echo"), **PIPES).communicate(data(1, BIG))
