@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Tests of the patches, on processes, sockets and the stores that need no separate servers.
 TESTS = (
     "tests/patches", "tests/stores/test_http.py", "tests/stores/test_store_filesystem.py",
-    "tests/stores/test_image_hashing.py", "tests/stores/test_store_http.py",
+    "tests/stores/test_image_hashing.py", "tests/stores/test_http_drivers.py",
 )  # fmt: skip
 #: Seconds that one run of the tests may take.
 LIMIT = 1800
