@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,6 +34,9 @@ class Body:
         count = self.left if size < 0 else min(size, self.left)
         self.left -= count
         return bytes(count)
+
+
+NOWHERE = "http://no.such.host.invalid/x"
 
 
 def ok(request: Request) -> Answer:
@@ -90,31 +94,29 @@ def test_a_slow_body_is_sent_while_it_comes(part: int, timeout: float | None) ->
     assert len(received) == 5
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_a_time_out_is_for_the_size_of_upstreams_sends(sent: list[int], known: bool) -> None:
+#: What a session is asked for, twice, and the size of the blocks in which it sends.
+SENDS: dict[str, tuple[Callable[[Any, str], Any], int]] = {
+    "as usual": (lambda session, url: session.put(url, data=Body(MIB)), MIB),
+    "pickled": (lambda session, url: pickle.loads(pickle.dumps(session)).put(url, data=Body(MIB)), MIB),
+    "by a proxy": (lambda session, url: session.put(NOWHERE, data=Body(MIB), proxies={"http": url}), MIB),
+    # It is for the size of upstream's sends.
+    "a time-out": (lambda session, url: session.put(url, data=Body(MIB), timeout=60), stock_block()),
+    "a time-out, unknown size": (
+        lambda session, url: session.put(url, data=io.BytesIO(bytes(MIB)), timeout=60), stock_block(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SENDS)
+def test_the_blocks_of_a_session(sent: list[int], how: str) -> None:
+    send, size = SENDS[how]
     with serving(ok) as server, requests.Session() as session:
         http_bodies.enlarge_blocks(session, MIB)
-        session.put(server.url, data=Body(MIB) if known else io.BytesIO(bytes(MIB)), timeout=60)
-    assert set(sent) == {stock_block()}
-
-
-@pytest.mark.parametrize("argument", [{"amt": 7}, {}])
-def test_a_body_is_read_as_urllib3_has_it(argument: dict[str, int]) -> None:
-    with serving(lambda request: Answer(body=b"the answer")) as server, requests.Session() as session:
-        body = http_bodies.Body(session.get(server.url, stream=True).raw)
-        assert body.read(**argument) == b"the answer"[: argument.get("amt")]
-
-
-def test_a_proxy_gets_the_blocks_too(sent: list[int]) -> None:
-    with serving(ok) as proxy, requests.Session() as session:
-        http_bodies.enlarge_blocks(session, 256 * KIB)
         for _ in range(2):
-            body = Body(MIB)
-            session.put("http://no.such.host.invalid/x", data=body, proxies={"http": proxy.url})
-        assert set(sent) == {256 * KIB}
-        assert [(request.path, request.connection) for request in proxy.requests] == [
-            ("http://no.such.host.invalid/x", 0)
-        ] * 2
+            send(session, server.url)
+        assert set(sent) == {size}
+        paths = [(request.path, request.connection) for request in server.requests]
+        assert how == "pickled" or paths == [(NOWHERE if how == "by a proxy" else "/", 0)] * 2
 
 
 def test_the_adapter_keeps_every_property() -> None:
@@ -152,16 +154,6 @@ def test_an_adapter_of_the_program_stays() -> None:
     http_bodies.enlarge_blocks(object(), 256 * KIB)
 
 
-def test_a_session_can_be_pickled(sent: list[int]) -> None:
-    session = requests.Session()
-    http_bodies.enlarge_blocks(session, 256 * KIB)
-    copy = pickle.loads(pickle.dumps(session))
-    with serving(ok) as server:
-        body = Body(MIB)
-        copy.put(server.url, data=body)
-    assert set(sent) == {256 * KIB}
-
-
 def test_blocks_of_urllib3_1(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its pool managers know no block size, but its connections do."""
     made: list[dict[str, Any]] = []
@@ -182,7 +174,7 @@ def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None
         for _ in range(3):
             response = session.get(server.url, stream=True)
             body = http_bodies.Body(response.raw)
-            pieces = list(iter(functools.partial(body.read, 256 * KIB), b""))
+            pieces = list(iter(functools.partial(body.read, amt=256 * KIB), b""))
             assert [len(piece) for piece in pieces] == [256 * KIB] * 8 + [1]
             assert b"".join(pieces) == data
         assert {request.connection for request in server.requests} == {0}
@@ -191,10 +183,10 @@ def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None
     assert marks[6:9] == [0] * 3
 
 
-@pytest.mark.parametrize("amount", [None, 0])
-def test_without_a_size_it_reads_as_ever(marks: list[int], amount: int | None) -> None:
+@pytest.mark.parametrize(("arguments", "size"), [((), MIB), ((None,), MIB), ((0,), 0)])
+def test_without_a_size_it_reads_as_ever(marks: list[int], arguments: Any, size: int) -> None:
     with serving(in_turn([Answer(body=bytes(MIB))])) as server:
-        assert len(http_bodies.Body(get(server.url).raw).read(amount)) == (MIB if amount is None else 0)
+        assert len(http_bodies.Body(get(server.url).raw).read(*arguments)) == size
     assert marks == []
 
 
