@@ -1,5 +1,6 @@
 """``urllib3_sendfile`` and ``urllib3_blocks``: the bytes on the wire, positions and errors are those of upstream."""
 
+import contextlib
 import errno
 import io
 import os
@@ -8,6 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -251,6 +253,12 @@ def opened(path: pathlib.Path) -> Any:
     return path.open("rb")
 
 
+def closed(path: pathlib.Path) -> Any:
+    file = path.open("rb")
+    file.close()
+    return file
+
+
 USUAL = through(plainly)
 #: A body of a MiB, what sends it, and why each of the patches leaves it to upstream's code, if it is asked and does.
 CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], Any], str | None, str | None]] = {
@@ -275,6 +283,8 @@ CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], 
     "in memory": (lambda path: io.BytesIO(path.read_bytes()), USUAL, None, "input"),
     "an own read()": (patched_read, USUAL, "input", "input"),
     "pipe": (pipe, USUAL, "input", "input"),
+    # The sizes of chunks are on the wire.
+    "in chunks": (opened, through(plainly, length=None), "framing", "framing"),
     # Unreadable bodies count for nothing.
     "bytes": (pathlib.Path.read_bytes, USUAL, "", ""),
     "an array of bytes": (lambda path: bytearray(path.read_bytes()), USUAL, "", ""),
@@ -296,10 +306,10 @@ def test_bodies_of_each_patch(name: str, path: pathlib.Path, capsys: pytest.Capt
             body.close()
         return *found, capsys.readouterr().out.replace(str(server.port), "PORT")
 
-    with recorder(MIB) as server:
+    with recorder(None if name == "in chunks" else MIB) as server:
         returned, arrived = compare(server, run)
         assert returned[0] == 200
-        assert [body for _, body in arrived] == [path.read_bytes()]
+        assert name == "in chunks" or [body for _, body in arrived] == [path.read_bytes()]
         for patch, reason in ((BLOCKS, of_blocks), (SENDFILE, of_sendfile)):
             with fastio.patched(patch, strict=True):
                 counters.reset()
@@ -310,42 +320,15 @@ def test_bodies_of_each_patch(name: str, path: pathlib.Path, capsys: pytest.Capt
         assert CHILDREN.pop().wait(30) == 0
 
 
-def test_chunks_are_unchanged(path: pathlib.Path) -> None:
-    """Their sizes are on the wire."""
+@pytest.mark.parametrize("make", [closed, lambda path: path.open("ab")], ids=["closed", "only written"])
+def test_a_file_that_cannot_be_read_has_upstreams_error(make: Any, path: pathlib.Path) -> None:
     path.write_bytes(content(MIB))
-
-    def send() -> Any:
-        with path.open("rb") as file:
-            return through(plainly, length=None)(server, file)
-
-    with recorder(None) as server:
-        returned, _ = compare(server, send)
-        assert returned == 200
-        with fastio.patched([BLOCKS, SENDFILE], strict=True):
-            send()
-            assert counted(BLOCKS) == counted(SENDFILE) == (0, 0, {"framing": 1})
-
-
-def test_a_file_that_is_closed_or_cannot_be_read(path: pathlib.Path) -> None:
-    path.write_bytes(content(MIB))
-
-    def closed() -> Any:
-        file = path.open("rb")
-        file.close()
-        return through(plainly)(server, file)
-
-    def written() -> Any:
-        with path.open("ab") as file:
-            return through(plainly)(server, file)
-
+    found = []
     with recorder(MIB) as server:
-        for send in (closed, written):
-            found = []
-            for names in RUNS:
-                with fastio.patched(names, strict=True):
-                    found.append(outcome(send))
-            assert issubclass(found[0][0], ValueError)
-            assert found == [found[0]] * len(RUNS)
+        for names in RUNS:
+            with fastio.patched(names, strict=True), contextlib.closing(make(path)) as file:
+                found.append(outcome(partial(USUAL, server, file)))
+    assert issubclass(found[0][0], ValueError) and found == [found[0]] * len(RUNS)
 
 
 @pytest.fixture
@@ -520,6 +503,30 @@ def test_others_may_move_in_the_file(path: pathlib.Path, monkeypatch: pytest.Mon
         assert positions[0] == stock_block()
         assert positions[1] > stock_block()
         assert file.tell() == 3 * MIB
+
+
+@pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])
+def test_swiftclients_uploads_are_read_by_the_mib(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    utils = pytest.importorskip("swiftclient.utils")
+    asked = []
+    upstreams = utils.LengthWrapper.read
+
+    def read(self: Any, size: int) -> bytes:
+        asked.append(size)
+        return upstreams(self, size)
+
+    monkeypatch.setattr(utils.LengthWrapper, "read", read)
+
+    def send() -> int:
+        return put(server.url, utils.LengthWrapper(io.BytesIO(content(size)), size), size)
+
+    with recorder(size) as server:
+        _, arrived = compare(server, send, [[], [BLOCKS]])
+        assert [body for _, body in arrived] == [content(size)]
+        assert set(asked) == {stock_block(), MIB}
+        with fastio.patched(BLOCKS, strict=True):
+            send()
+            assert counted(BLOCKS) == (1, size, {})
 
 
 def by_requests(server: Recorder, file: Any, url: str = "", **options: Any) -> int:
