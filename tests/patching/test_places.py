@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastio.patching.places import AttributePlace, CellPlace, find, foreign
+from fastio.patching.places import AttributePlace, find, foreign
 
 wrapt = pytest.importorskip("wrapt")
 
@@ -43,23 +43,6 @@ def module(**attributes: Any) -> types.ModuleType:
     made = types.ModuleType("made")
     vars(made).update(attributes)
     return made
-
-
-@pytest.mark.parametrize("told", [True, False], ids=["wraps", "closure"])
-def test_a_cell(told: bool) -> None:
-    wrapper = wrap(original, told)
-    found = find(AttributePlace(module(function=wrapper), "function"), is_original)
-    assert found is not None
-    place = found.place
-    assert isinstance(place, CellPlace)
-    assert found.above == (wrapper,)
-    place.put(replacement)
-    assert wrapper() == "wrapped replacement"
-    # Following __wrapped__ leads to the same.
-    assert getattr(wrapper, "__wrapped__", replacement) is replacement
-    place.restore(original)
-    assert wrapper() == "wrapped original"
-    assert getattr(wrapper, "__wrapped__", original) is original
 
 
 def test_a_wrapped_attribute_of_something_else_stays() -> None:

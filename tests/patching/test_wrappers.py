@@ -4,7 +4,6 @@ import functools
 import importlib.util
 import inspect
 import json
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,11 +11,10 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.concurrency import child_exit
 from fastio.errors import PatchError
 from fastio.report import Entry, Outcome
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.targets import attributes, import_targets, not_needed
+from tests.targets import attributes, import_targets
 
 wrapt = pytest.importorskip("wrapt")
 
@@ -126,6 +124,10 @@ class Tool:
         setattr(self.owner, self.name, self.saved)
 
 
+#: The attribute that is looked at, of each class, and the patch there; test_contract.py has those of all others.
+PLACES = [("subprocess", "communicate"), ("eventlet.green.subprocess", "green_communicate")]
+
+
 def ran_communicate(popen: Any) -> int:
     """How often fastio's own code ran for one call."""
     before = counters.exchanges
@@ -135,57 +137,21 @@ def ran_communicate(popen: Any) -> int:
     return counters.exchanges - before
 
 
-def ran_wait(popen: Any) -> int:
-    real, seen = child_exit.open_pidfd, []
-    # It cannot end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
-    process = popen(["cat"], stdin=-1)
-    child_exit.open_pidfd = lambda *args: [seen.append(args), real(*args)][1]  # type: ignore[func-returns-value]
-    try:
-        with pytest.raises(Exception, match="timed out"):
-            process.wait(timeout=0.05)
-    finally:
-        child_exit.open_pidfd = real
-        process.stdin.close()
-        # Not by wait(), whose calls are counted.
-        _, status = os.waitpid(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return len(seen)
-
-
-def ran_init(popen: Any) -> int:
-    process = popen(["true"], stdout=-1, encoding="latin-1")
-    with process.stdout as stream:
-        process.wait()
-        return int(stream.encoding == "latin-1")
-
-
-#: attribute by module, the patch that is looked at there, and how it is seen to run
-PLACES = [
-    ("subprocess", "_communicate", "communicate", ran_communicate),
-    ("subprocess", "_wait", "wait", ran_wait),
-    ("eventlet.green.subprocess", "_communicate", "green_communicate", ran_communicate),
-    ("eventlet.green.subprocess", "wait", "green_wait", ran_wait),
-    ("eventlet.green.subprocess", "__init__", "fix_green_encoding", ran_init),
-]
-
-
 class At:
-    """One attribute under test."""
+    """The attribute under test."""
 
-    def __init__(self, module: str, name: str, patch: str, ran: Callable[[Any], int]) -> None:
+    name = "_communicate"
+
+    def __init__(self, module: str, patch: str) -> None:
         if module == "subprocess" and MONKEY_PATCHED:
             pytest.skip("subprocess.Popen is the green one here")
-        if not_needed(patch):
-            pytest.skip(f"upstream does by itself what {patch} is for")
         self.popen = pytest.importorskip(module).Popen
-        self.name, self.patch = name, patch
-        self.key = f"{module}:Popen.{name}"
-        self.original = inspect.getattr_static(self.popen, name)
-        self._ran = ran
+        self.patch = patch
+        self.key = f"{module}:Popen.{self.name}"
+        self.original = inspect.getattr_static(self.popen, self.name)
 
     def ran(self) -> int:
-        return self._ran(self.popen)
+        return ran_communicate(self.popen)
 
     def live(self) -> Any:
         return inspect.getattr_static(self.popen, self.name)
@@ -201,23 +167,9 @@ class At:
         return next(entry for entry in report.entries if entry.name == self.patch and entry.target == self.key)
 
 
-def at_place(place: Any) -> list[Function]:
-    """The styles that are tried at the attribute: all at the first one of each class, two at the others."""
-    return list(NAMES) if place[1] == "_communicate" else [proxy, default_argument]
-
-
-def named(value: Any) -> str:
-    place, style = value
-    return f"{place[0]}.{place[1]}-{style.__name__}"
-
-
-@pytest.fixture(params=PLACES, ids=lambda place: f"{place[0]}.{place[1]}")
+@pytest.fixture(params=PLACES, ids=lambda place: place[0])
 def at(request: pytest.FixtureRequest) -> Iterator[At]:
-    yield from at_attribute(request.param)
-
-
-def at_attribute(place: Any) -> Iterator[At]:
-    at = At(*place)
+    at = At(*request.param)
     import_targets()
     yield at
     # Whatever happened, the next test starts from upstream's code.
@@ -225,16 +177,9 @@ def at_attribute(place: Any) -> Iterator[At]:
     setattr(at.popen, at.name, at.original)
 
 
-@pytest.fixture(params=[(place, style) for place in PLACES for style in at_place(place)], ids=named)
-def tooled(request: pytest.FixtureRequest) -> Iterator[tuple[At, Function]]:
-    place, style = request.param
-    for at in at_attribute(place):
-        yield at, style
-
-
-def test_below(tooled: tuple[At, Function]) -> None:
+@pytest.mark.parametrize("style", NAMES)
+def test_below(at: At, style: Function) -> None:
     """It came first: that attribute is left alone, and only that one."""
-    at, style = tooled
     tool = at.tool(style)
     before = attributes()
     with pytest.raises(PatchError) as raised:
@@ -264,10 +209,8 @@ def test_below(tooled: tuple[At, Function]) -> None:
     assert at.live() is at.original
 
 
-def test_above(tooled: tuple[At, Function]) -> None:
-    at, style = tooled
-    if style in OPAQUE:
-        pytest.skip("it does not show what it calls")
+@pytest.mark.parametrize("style", OPEN)
+def test_above(at: At, style: Function) -> None:
     fastio.patch(strict=True)
     tool = at.tool(style)
     entry = at.entry()
