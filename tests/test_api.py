@@ -4,16 +4,14 @@ import inspect
 import pathlib
 import subprocess
 import types
-from collections.abc import Callable
 
 import pytest
 
 import fastio
 from fastio import config, counters
-from tests.conftest import needs_eventlet
+from tests.conftest import RunPython, needs_eventlet
 from tests.targets import import_targets
 
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = pathlib.Path(fastio.__file__).parent
 PUBLIC = ("metrics", "names", "patch", "patched", "settings", "status", "unpatch")
 

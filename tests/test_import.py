@@ -2,16 +2,13 @@
 
 import pathlib
 import pkgutil
-import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fastio
-from tests.conftest import needs_eventlet
+from tests.conftest import RunPython, needs_eventlet
 
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = pathlib.Path(fastio.__file__).parent
 
 #: modules that ``import fastio`` must never load

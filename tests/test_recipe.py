@@ -2,15 +2,13 @@
 
 import json
 import pathlib
-import subprocess
 import textwrap
 from collections.abc import Callable
 
 import pytest
 
 import fastio
-
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.conftest import RunPython
 
 FILES = {
     "site/madeup/__init__.py": """

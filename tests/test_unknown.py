@@ -1,12 +1,11 @@
 """Names of settings that fastio does not know: each is reported once, with the one that was meant."""
 
 import pathlib
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.conftest import RunPython
+
 VARIABLE = "fastio: environment FASTIO_CHUNKSIZE: there is no such setting; did you mean 'FASTIO_CHUNK_SIZE'?"
 
 

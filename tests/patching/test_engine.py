@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,10 +22,8 @@ from fastio.errors import PatchError
 from fastio.patching import distributions, holders, known_code, modules, registry, state
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
-from tests.conftest import HAS_EVENTLET, HAS_OSLO, MONKEY_PATCHED, needs_eventlet, needs_oslo
+from tests.conftest import HAS_EVENTLET, HAS_OSLO, MONKEY_PATCHED, RunPython, needs_eventlet, needs_oslo
 from tests.targets import attributes, exchange, function_at, import_targets, missing, not_needed
-
-RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 #: the ``_communicate`` that ``subprocess.Popen`` has in this process, and the patch that replaces it
 MODULE, COMMUNICATE = (

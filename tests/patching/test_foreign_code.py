@@ -1,14 +1,10 @@
 """``patch()`` and ``status()`` run no code of others, and let none of their exceptions out."""
 
-import subprocess
 import textwrap
-from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import needs_eventlet
-
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.conftest import RunPython, needs_eventlet
 
 PROGRAMS = {
     "a module of LazyLoader is not loaded": """

@@ -4,16 +4,13 @@ import json
 import subprocess
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fastio
 from fastio.patching import holders
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
-
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.conftest import MONKEY_PATCHED, RunPython, needs_eventlet
 
 MODULES = {
     "early": "from subprocess import Popen",

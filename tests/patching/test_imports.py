@@ -1,14 +1,13 @@
 """Calls that wait for an import: once, as soon as the module is there, and with nothing left in it."""
 
 import pathlib
-import subprocess
 import textwrap
 import zipfile
 from collections.abc import Callable
 
 import pytest
 
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.conftest import RunPython
 
 
 @pytest.fixture

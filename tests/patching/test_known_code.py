@@ -22,9 +22,9 @@ from benchmarks.tools import pythons
 from fastio.patching import holders, hooks, known_code, registry
 from fastio.patching.known_code import Uses
 from fastio.report import Outcome
+from tests.conftest import RunPython
 from tests.targets import can_be_applied, import_targets
 
-RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
 KEY = "subprocess:Popen._communicate"
 
@@ -301,6 +301,34 @@ def test_missing_parts_of_a_function(uses: Uses, source: str, lacking: str) -> N
     assert lacking in found and bool(lacking) is bool(found)
 
 
+#: Patches, and the functions of a module that they replace, or must know for another reason.
+REPLACED = [
+    ("communicate green_communicate", "subprocess",
+     "Popen._communicate _communicate_io_posix _flush_stdin _make_input_view"),
+    ("fix_green_epipe", "eventlet.green.os", "write"),
+    ("glance_sendfile", "eventlet.wsgi", "HttpProtocol.handle_one_response"),
+    # A proxy of a chunk's data has to pass by like the data itself.
+    *(("glance_sendfile glance_slow_clients", module, function) for module, function in (
+        ("glance.api.common", "size_checked_iter"),
+        ("glance.api.middleware.cache", "CacheFilter.get_from_cache"),
+        ("glance.notifier", "ImageProxy._get_chunk_data_iterator"),
+        ("glance_store._drivers.filesystem", "ChunkedFile.__iter__"),
+    )),
+    ("glance_uploads", "glance.common.wsgi", "_UWSGIChunkFile.read"),
+    ("glanceclient_hashing", "glanceclient.common.utils", "integrity_iter"),
+    ("green_pipe", "eventlet.greenio.py3",
+     "GreenFileIO.read GreenFileIO.readall GreenFileIO.readinto GreenFileIO.write"),
+    ("green_sendall", "eventlet.greenio.base", "GreenSocket.send GreenSocket.sendall"),
+    ("oslo_spawn", "oslo_concurrency.processutils", "_subprocess_setup"),
+    ("s3_client", "glance_store._drivers.s3", "Store._create_s3_client"),
+    ("s3_singlepart", "glance_store._drivers.s3", "Store._add_singlepart"),
+    ("store_s3", "glance_store._drivers.s3", "Store._add_multipart"),
+    ("store_swift", "glance_store._drivers.swift.buffered", "BufferedReader._buffer"),
+    # The proxy of the body relies on upstream's way to read it.
+    ("urllib3_blocks urllib3_sendfile", "urllib3.connection", "HTTPConnection.request"),
+]  # fmt: skip
+
+
 def test_only_what_is_replaced_has_to_be_known() -> None:
     """A new target declares its uses, or replaces the code."""
     strict = {
@@ -310,39 +338,11 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         if uses.parameters is None
     }
     assert strict == {
-        ("communicate", "subprocess:Popen._communicate"),
-        ("fix_green_epipe", "eventlet.green.os:write"),
-        ("glance_sendfile", "eventlet.wsgi:HttpProtocol.handle_one_response"),
-        # A proxy of a chunk's data has to pass by like the data itself.
-        *((name, key)
-          for name in ("glance_sendfile", "glance_slow_clients")
-          for key in (
-              "glance.api.common:size_checked_iter",
-              "glance.api.middleware.cache:CacheFilter.get_from_cache",
-              "glance.notifier:ImageProxy._get_chunk_data_iterator",
-              "glance_store._drivers.filesystem:ChunkedFile.__iter__",
-          )),
-        ("glance_uploads", "glance.common.wsgi:_UWSGIChunkFile.read"),
-        ("glanceclient_hashing", "glanceclient.common.utils:integrity_iter"),
-        ("green_communicate", "subprocess:Popen._communicate"),
-        ("green_pipe", "eventlet.greenio.py3:GreenFileIO.read"),
-        ("green_pipe", "eventlet.greenio.py3:GreenFileIO.readall"),
-        ("green_pipe", "eventlet.greenio.py3:GreenFileIO.readinto"),
-        ("green_pipe", "eventlet.greenio.py3:GreenFileIO.write"),
-        ("green_sendall", "eventlet.greenio.base:GreenSocket.send"),
-        ("green_sendall", "eventlet.greenio.base:GreenSocket.sendall"),
-        ("oslo_spawn", "oslo_concurrency.processutils:_subprocess_setup"),
-        ("s3_client", "glance_store._drivers.s3:Store._create_s3_client"),
-        ("s3_singlepart", "glance_store._drivers.s3:Store._add_singlepart"),
-        ("store_s3", "glance_store._drivers.s3:Store._add_multipart"),
-        ("store_swift", "glance_store._drivers.swift.buffered:BufferedReader._buffer"),
-        # The proxy of the body relies on upstream's way to read it.
-        ("urllib3_blocks", "urllib3.connection:HTTPConnection.request"),
-        ("urllib3_sendfile", "urllib3.connection:HTTPConnection.request"),
-        *((name, f"subprocess:{function}")
-          for name in ("communicate", "green_communicate")
-          for function in ("_communicate_io_posix", "_flush_stdin", "_make_input_view")),
-    }  # fmt: skip
+        (name, f"{module}:{function}")
+        for names, module, functions in REPLACED
+        for name in names.split()
+        for function in functions.split()
+    }
     for patch, target in TARGETS:
         if (patch.name, next(iter(target.functions(None)))) not in strict:
             # The release shows a patch which code it replaces; of unknown code there is none.
@@ -354,8 +354,6 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
 #: Backports as a distribution may make them: patch, function, the edit of its source, why the patch is left alone.
 BACKPORTS = [
     # An added line, an added check, another time-out: the parts that the patch relies on are unchanged.
-    ("green_wait", "eventlet.green.subprocess:Popen.wait", "time.time() > endtime", "time.time() >= endtime", ""),
-    ("green_wait", "eventlet.green.subprocess:Popen.wait", "eventlet.sleep(check_", "eventlet.sleep(2 * check_", ""),
     ("fix_green_encoding", "eventlet.green.subprocess:Popen.__init__", "self.args = args", "self.args = [*args]", ""),
     ("trace_hub", "eventlet.hubs.hub:BaseHub.switch", "self.ensure_greenlet()", "self.ensure_greenlet(); _ = 1", ""),
     ("image_hashing", "glance_store.common.utils:get_hasher",
@@ -365,15 +363,12 @@ BACKPORTS = [
      "datadir = self._find", "image_id = str(image_id); datadir = self._find", ""),
     ("store_filesystem", "glance_store._drivers.filesystem:Store.add",
      "if os.path.exists(filepath)", "if os.path.lexists(filepath)", ""),
-    ("store_filesystem", "glance_store._drivers.filesystem:Store.configure_add",
-     "fdir = self.store", 'LOG.debug("configured"); fdir = self.store', ""),
     ("store_filesystem", "glance_store._drivers.filesystem:ChunkedFile.__iter__",
      "self.partial_length <= 0", "self.partial_length < 1", ""),
     ("store_http", "glance_store._drivers.http:http_response_iterator",
      "conn.close()", "response.close(); conn.close()", ""),
     ("store_swift", "glance_store._drivers.swift.store:BaseStore._get_object", "headers = {}", "headers = dict()", ""),
     ("store_swift", "swiftclient.client:HTTPConnection.__init__", "not in ('http', 'https')", "not in ['https']", ""),
-    ("store_swift", "swiftclient.client:Connection.put_object", "self.retries > 0", "self.retries >= 1", ""),
     ("store_rbd", "glance_store._drivers.rbd:ImageIterator.__iter__", "bytes_left > 0", "bytes_left >= 1", ""),
     ("fix_cinder_file_volumes", "glance_store._drivers.cinder.store:Store._open_cinder_volume",
      "open(device['path'], mode)", "open(device['path'], 'rb+' if mode == 'wb' else mode)", ""),
@@ -425,8 +420,6 @@ BACKPORTS = [
     # Something is called at another time, caught, or tried again: harmless where all of that is upstream's own.
     ("store_rbd", "glance_store._drivers.rbd:Store.add",
      "image.write(chunk, offset)", "[image.write(chunk, offset) for _ in range(2)]", ""),
-    ("store_filesystem", "glance_store._drivers.filesystem:Store.add",
-     "f.write(buf)", "f.write(buf) or f.write(b'')", ""),
     ("green_wait", "eventlet.green.subprocess:Popen.wait", "self.poll()", "self.poll() or self.poll()", ""),
     ("store_swift", "swiftclient.client:Connection.put_object", "self._retry(", "self._retry and self._retry(", ""),
     ("fix_cinder_read_errors", "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",

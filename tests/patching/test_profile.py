@@ -1,18 +1,14 @@
 """The profile ``safe``: nothing that changes more than speed is applied, and nothing that remains goes untested."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import fastio
 from fastio.patching import registry
-from tests.conftest import needs_eventlet
+from tests.conftest import RunPython, needs_eventlet
 from tests.targets import attributes, import_targets
-
-RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 TESTS = Path(__file__).parents[1]
 MARKED = {patch.name: patch.changes for patch in registry.patches() if patch.changes}
