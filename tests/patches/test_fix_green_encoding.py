@@ -1,6 +1,5 @@
 """``fix_green_encoding``: encoding and errors of a green Popen."""
 
-import io
 from typing import Any
 
 import pytest
@@ -51,10 +50,3 @@ def test_an_unknown_encoding_is_as_natively(patched: Any, native_subprocess: Any
     for module in (native_subprocess, green):
         with pytest.raises(LookupError):
             module.Popen(command("exit:0"), **PIPES, encoding="no such encoding")
-
-
-@pytest.mark.no_fast_path(reason="nothing is moved")
-def test_bytes_stay_bytes(patched: Any) -> None:
-    popen = green.Popen(command("exit:0"), **PIPES)
-    assert not any(isinstance(stream, io.TextIOBase) for stream in (popen.stdin, popen.stdout, popen.stderr))
-    popen.communicate()

@@ -154,14 +154,6 @@ def test_invalid_timeouts_are_like_upstream(sp: ModuleType, timeout: Any) -> Non
     as_upstream(go)
 
 
-def test_a_child_that_closes_its_outputs_first(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    popen = sp.Popen(
-        command(out(1, 100), "close:1", "close:2", "sleep:0.5", "exit:4"), pass_fds=gate.fds, stdout=-1, stderr=-1
-    )
-    assert popen.communicate(timeout=NEVER) == (data(1, 100), b"")
-    assert popen.returncode == 4
-
-
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_a_child_that_was_reaped_elsewhere(patched: Any, sp: ModuleType, timeout: float | None) -> None:
     popen = sp.Popen(command("exit:3"))
