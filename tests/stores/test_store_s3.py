@@ -231,9 +231,22 @@ def test_a_multipart_upload_reads_no_further_than_it_can_send(in_parts: Any, wir
 
 def test_a_part_that_comes_at_once_is_not_copied() -> None:
     whole = bytes(1000)
+    assert PartReader(OddFile(whole), 1000, 1000, lambda: None).read(5) is whole
 
-    class Whole:
-        def read(self, size: int) -> bytes:
-            return whole
 
-    assert PartReader(Whole(), 1000, 1000, lambda: None).read(5) is whole
+@pytest.mark.parametrize(
+    ("reads", "parts"),
+    [
+        # In chunks of 3 bytes upstream has the next multiple of them: 12, 21, 30.
+        ([3, 3, 3, 3, 9, 9], [12, 9, 9, 0]),
+        ([12, 9, 9], [12, 9, 9, 0]),
+        # A read that gives less ends upstream's chunk: a part ends there once it has its bytes, and not before.
+        ([2, 2, 2, 2, 2, 10], [10, 10, 0]),
+        ([9, 1, 5, 5], [10, 10, 0]),
+        ([11, 8, 1], [11, 9, 0]),
+        ([4], [4, 0]),
+    ],
+)
+def test_where_a_part_ends(reads: list[int], parts: list[int]) -> None:
+    reader = PartReader(OddFile(*map(bytes, reads)), 10, 1000, lambda: None)
+    assert [len(reader.read(3)) for _ in parts] == parts
