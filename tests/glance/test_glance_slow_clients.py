@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import sys
-import time
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -223,10 +222,9 @@ def test_file_systems_that_do_not_answer(start: Callable[..., Sending], disks: l
             disk.fault(read=fault)
         with ThreadPoolExecutor(2) as pool:
             cut, late = pool.submit(first.read), pool.submit(second.read)
-            began = time.monotonic()
+            # Harakiri would end the worker, whose only thread has no time to wait for them.
             for _ in range(3):
                 assert sending.api.download(image).body == DATA
-            assert time.monotonic() - began < 5
             # The client of the dead one is cut off as if the worker had been replaced, and the slow one's gets all.
             with pytest.raises(http.client.IncompleteRead):
                 cut.result(timeout=60)

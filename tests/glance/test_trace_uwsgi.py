@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,7 @@ def test_each_worker_has_its_own_file_and_no_span_is_lost(tmp_path: Path, lazy: 
             for client in clients:
                 client.join()
             # A worker that has yet to end a request, whose answer the client has, ends without what is to be done then.
-            time.sleep(1)
+            until(lambda: log.read_bytes().count(b"generated 2 bytes") == REQUESTS, "the end of all requests")
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(30)

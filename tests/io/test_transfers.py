@@ -21,6 +21,7 @@ from fastio.io.transfers import ChunkTransfer, FileTransfer, Sender, Transfer
 from tests import fuse
 from tests.conftest import needs_eventlet
 from tests.eventually import until
+from tests.forked import told_by_a_fork
 
 MIB = 1 << 20
 DATA = random.Random(3).randbytes(9 * MIB + 4321)
@@ -615,19 +616,14 @@ def test_a_forked_child_ends_nothing_that_is_asked(reader: Callable[..., Reader]
         assert sender.take(each.transfer, 2, 1 << 30)
         each.sock.recv(5)
         until(partial(is_full, each), "a full buffer")
-    asks, told = os.pipe()
-    child = os.fork()
-    if not child:
-        with contextlib.suppress(BaseException):
-            here = one.closed
-            del one.transfer, each
-            gc.collect()
-            os.write(told, b"%d %d" % (len(sender), os.getpid() in here))
-        os._exit(0)
-    os.close(told)
-    with os.fdopen(asks) as answer:
-        assert answer.read() == "0 0"
-    os.waitpid(child, 0)
+
+    def child() -> list[int]:
+        here = one.closed
+        del one.transfer
+        gc.collect()
+        return [len(sender), here.count(os.getpid())]
+
+    assert told_by_a_fork(child) == [0, 0]
     for each in (one, last):
         assert each.read() == DATA[5:]
 
