@@ -25,6 +25,15 @@ def outcome(function: Callable[[], Any]) -> Any:
         return type(error), str(error)
 
 
+def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    """A function that raises ``error``, whatever it is given."""
+
+    def raises(*_: object, **__: object) -> Any:
+        raise error
+
+    return raises
+
+
 def as_upstream(go: Callable[[], Any], *names: str, counts: dict[str, int] | None = None, **settings: Any) -> Any:
     """Return ``go()``, which must be the same patched and unpatched.
 

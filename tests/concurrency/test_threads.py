@@ -17,6 +17,7 @@ from fastio.concurrency.events import NativeEvent
 from fastio.concurrency.threads import Workers, step
 from tests.concurrency.gate import Gate
 from tests.conftest import needs_eventlet
+from tests.outcome import raising
 
 
 @pytest.fixture
@@ -257,11 +258,7 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(
 
     thread = eventlet.spawn(call)
     if how == "hub":
-
-        def refuses(*_: Any) -> None:
-            raise OSError
-
-        monkeypatch.setattr(eventlet.hubs.get_hub(), "add", refuses)
+        monkeypatch.setattr(eventlet.hubs.get_hub(), "add", raising(OSError))
     eventlet.sleep(0)
     if how == "kill":
         eventlet.spawn(thread.kill)

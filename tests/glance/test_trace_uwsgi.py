@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import subprocess
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,11 +69,8 @@ def test_each_worker_has_its_own_file_and_no_span_is_lost(tmp_path: Path, lazy: 
         try:
             until(lambda: b"spawned uWSGI worker 3" in log.read_bytes())
             until(lambda: log.read_bytes().count(b"WSGI app 0") == (WORKERS if lazy else 1))
-            clients = [threading.Thread(target=ask, args=(port, REQUESTS // 4)) for _ in range(4)]
-            for client in clients:
-                client.start()
-            for client in clients:
-                client.join()
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(partial(ask, port), [REQUESTS // 4] * 4))
             # A worker that has yet to end a request, whose answer the client has, ends without what is to be done then.
             until(lambda: log.read_bytes().count(b"generated 2 bytes") == REQUESTS, "the end of all requests")
         finally:

@@ -18,6 +18,7 @@ from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import BATCH, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
 from tests.concurrency.gate import Gate, until
 from tests.forked import in_a_fork
+from tests.outcome import raising
 
 # multi-threaded fork is what services do, and what is tested here
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -154,11 +155,8 @@ def test_pieces_are_handed_over_in_batches(pool: Pool) -> None:
 
 
 def test_where_no_thread_can_be_started() -> None:
-    def start(*args: Any) -> None:
-        raise RuntimeError("can't start new thread")
-
     pool = Pool()
-    pool.workers._native_start = lambda: start
+    pool.workers._native_start = lambda: raising(RuntimeError("can't start new thread"))
     ours = BackgroundHash(new("sha512"), pool)
     for _ in range(100):
         ours.update(PIECE)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from fastio.io import syscalls
+from tests.outcome import raising
 
 
 def test_whether_a_descriptor_blocks(pipe: Callable[..., tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,9 +14,6 @@ def test_whether_a_descriptor_blocks(pipe: Callable[..., tuple[int, int]], monke
         assert [syscalls.is_blocking(fd) for fd in pipe(blocking)] == [blocking, blocking]
     with pytest.raises(OSError):
         syscalls.is_blocking(-1)
-
-    def get_blocking(fd: int) -> bool:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(syscalls.os, "get_blocking", get_blocking)
+    refused = PermissionError(errno.EPERM, "Operation not permitted")
+    monkeypatch.setattr(syscalls.os, "get_blocking", raising(refused))
     assert syscalls.is_blocking(pipe(False)[0])

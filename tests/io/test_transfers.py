@@ -22,6 +22,7 @@ from tests import fuse
 from tests.conftest import needs_eventlet
 from tests.eventually import until
 from tests.forked import told_by_a_fork
+from tests.outcome import raising
 
 MIB = 1 << 20
 DATA = random.Random(3).randbytes(9 * MIB + 4321)
@@ -148,10 +149,7 @@ def test_a_file_that_becomes_shorter(client: Callable[..., Client], file: int) -
 
 
 def test_a_file_that_cannot_be_sent_is_read(client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> int:
-        raise OSError(errno.EINVAL, "as some file systems")
-
-    monkeypatch.setattr(file_sending, "send", refuse)
+    monkeypatch.setattr(file_sending, "send", raising(OSError(errno.EINVAL, "as some file systems")))
     sender = Sender()
     reader = client(begin=5)
     assert sender.take(reader.transfer, 1)
@@ -160,11 +158,8 @@ def test_a_file_that_cannot_be_sent_is_read(client: Callable[..., Client], monke
 
 
 def test_a_file_that_cannot_be_read(client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> int:
-        raise OSError(errno.EIO, "a broken disk")
-
-    monkeypatch.setattr(file_sending, "send", fail)
-    monkeypatch.setattr(os, "pread", fail)
+    for module, name in ((file_sending, "send"), (os, "pread")):
+        monkeypatch.setattr(module, name, raising(OSError(errno.EIO, "a broken disk")))
     sender = Sender()
     reader, other = client(), client()
     assert sender.take(reader.transfer, 2)
@@ -198,13 +193,10 @@ def test_an_end_that_waits_delays_no_other(client: Callable[..., Client]) -> Non
 
 
 def test_nothing_is_taken_without_descriptors(client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
     sender = Sender()
     reader = client()
     with monkeypatch.context() as context:
-        context.setattr(os, "eventfd", refuse)
+        context.setattr(os, "eventfd", raising(OSError(errno.EMFILE, os.strerror(errno.EMFILE))))
         assert not sender.take(reader.transfer, 1)
     assert sender.take(reader.transfer, 1)
     assert reader.read() == DATA

@@ -20,7 +20,7 @@ pytest.importorskip("requests", reason="requests is not installed: pip install '
 import fastio  # noqa: E402
 from fastio.io.hashing import BATCH, pool  # noqa: E402
 from tests.concurrency.gate import until  # noqa: E402
-from tests.outcome import as_upstream  # noqa: E402
+from tests.outcome import as_upstream, raising  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402
 from tests.patches.image_api import Image, client, image_api, outcome  # noqa: E402
 from tests.stores.http_server import Server  # noqa: E402
@@ -192,11 +192,8 @@ def test_left_half_way_the_source_is_left_too(check: Check) -> None:
 
 
 def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def new(name: str, *args: Any, **kwargs: Any) -> Any:
-        raise ValueError(f"[digital envelope routines] unsupported: {name}")
-
     utils()
-    monkeypatch.setattr(hashlib, "new", new)
+    monkeypatch.setattr(hashlib, "new", raising(ValueError("[digital envelope routines] unsupported: md5")))
     found = as_upstream(lambda: outcome(lambda: utils().integrity_iter(iter([b"data"]), "0")), GLANCECLIENT)
     assert "md5 algorithm is not available" in found[3]
 

@@ -9,7 +9,7 @@ import pathlib
 import resource
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -345,22 +345,13 @@ def test_the_child_has_blocking_pipes(patched: Any, sp: ModuleType) -> None:
 
 
 def test_many_threads_at_once(patched: Any) -> None:
-    results: dict[tuple[int, int], Any] = {}
+    def go(number: int) -> bool:
+        popen = subprocess.Popen(command("echo", err(number + 50, 200_000, 1001)), **PIPES)
+        payload = data(number, 700_000 + number)
+        return popen.communicate(payload) == (payload, data(number + 50, 200_000))
 
-    def go(number: int) -> None:
-        for turn in range(2):
-            popen = subprocess.Popen(command("echo", err(number + 50, 200_000, 1001)), **PIPES)
-            results[number, turn] = popen.communicate(data(number, 700_000 + number))
-
-    threads = [threading.Thread(target=go, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 12
-    for (number, _), (stdout, stderr) in results.items():
-        assert stdout == data(number, 700_000 + number)
-        assert stderr == data(number + 50, 200_000)
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(go, range(12))) == [True] * 12
     assert budget.shared.active() == 0
 
 

@@ -17,7 +17,7 @@ from tests.child import BIG, MIB, OUTPUTS, PIPES, Gate, command, data, dump, err
 from tests.descriptors import recycled
 from tests.outcome import as_upstream, outcome
 from tests.patches.conftest import timers
-from tests.stores.images import Ticker
+from tests.stores.images import Ticker, TimeIsOver
 from tests.targets import SENDS_REST
 
 eventlet = pytest.importorskip("eventlet")
@@ -94,50 +94,25 @@ def test_the_hub_lives_during_a_transfer(patched: Any, hub: Any, green: ModuleTy
 
 def test_many_transfers_share_one_turn(patched: Any, hub: Any, green: ModuleType, standing_budget: Budget) -> None:
     """Between two turns of another greenlet, all transfers together move about ``yield_bytes``."""
-    moved: list[int] = []
-    busy = True
-
-    def other() -> None:
-        before = counters.bytes_in
-        while busy:
-            eventlet.sleep(0)
-            now = counters.bytes_in
-            moved.append(now - before)
-            before = now
-
-    watcher = eventlet.spawn(other)
-    pool = eventlet.GreenPool()
-    results = list(
-        pool.imap(lambda n: green.Popen(command(out(n, 8 * MIB, MIB)), **OUTPUTS).communicate()[0], range(16))
-    )
-    busy = False
-    watcher.wait()
+    with Ticker(lambda: counters.bytes_in) as others:
+        results = list(
+            eventlet.GreenPool().imap(
+                lambda n: green.Popen(command(out(n, 8 * MIB, MIB)), **OUTPUTS).communicate()[0], range(16)
+            )
+        )
     assert results == [data(n, 8 * MIB) for n in range(16)]
     # In one turn they may all begin, or end: each then has its share of those that are active at that moment.
-    assert max(moved) <= sum(MIB // active for active in range(1, 17))
+    assert others.most <= sum(MIB // active for active in range(1, 17))
 
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
 def test_a_turn_has_a_share_for_each_pipe(patched: Any, hub: Any, green: ModuleType) -> None:
     """Concurrent input and output: between two turns of another greenlet each moves a share at most."""
-    moved: list[int] = []
-
-    def other() -> None:
-        while True:
-            moved.append(counters.bytes_in + counters.bytes_out)
-            eventlet.sleep(0)
-
-    watcher = eventlet.spawn(other)
     payload = data(1, 8 * MIB)
-    stdout, _ = green.Popen(command("echo"), **PIPES).communicate(payload)
-    watcher.kill()
+    with Ticker(lambda: counters.bytes_in + counters.bytes_out) as others:
+        stdout, _ = green.Popen(command("echo"), **PIPES).communicate(payload)
     assert stdout == payload
-    most = max(after - before for before, after in zip(moved, moved[1:], strict=False))
-    assert most <= 2 * 64 * 1024
-
-
-class Stop(Exception):
-    pass
+    assert others.most <= 2 * 64 * 1024
 
 
 def in_transfer(green: ModuleType, gate: Gate, **options: Any) -> tuple[Any, Any]:
@@ -164,8 +139,8 @@ def test_an_exception_thrown_into_the_transfer(
         with pytest.raises(greenlet.GreenletExit):
             raise waiter.wait()
     elif how == "throw":
-        eventlet.spawn(waiter.throw, Stop)
-        with pytest.raises(Stop):
+        eventlet.spawn(waiter.throw, TimeIsOver)
+        with pytest.raises(TimeIsOver):
             waiter.wait()
     else:
         # None: a Timeout with seconds would start its clock here and end some later test.

@@ -25,7 +25,7 @@ from tests.child import BIG, MIB, command, data, dump
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import recycled, unread
 from tests.outcome import as_upstream, outcome
-from tests.stores.images import Ticker
+from tests.stores.images import Ticker, TimeIsOver
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -153,12 +153,8 @@ def test_readinto_any_buffer(pipe: Any, make: Callable[[], Any]) -> None:
     as_upstream(go)
 
 
-class Stop(Exception):
-    pass
-
-
 def disturb(victim: Any) -> int:
-    """Throw Stop into the greenlet at every moment at which it yields; returns how often."""
+    """Throw TimeIsOver into the greenlet at every moment at which it yields; returns how often."""
     hub = hubs.get_hub()
     thrown, seen = 0, counters.yields
     while not victim.dead:
@@ -167,7 +163,7 @@ def disturb(victim: Any) -> int:
             seen = counters.yields
             thrown += 1
             hub.schedule_call_global(0, eventlet.getcurrent().switch)
-            victim.throw(Stop)
+            victim.throw(TimeIsOver)
     return thrown
 
 
@@ -179,11 +175,11 @@ def large_pipe() -> tuple[int, int]:
 
 
 def again(function: Callable[[], Any]) -> Any:
-    """Call until no Stop comes."""
+    """Call until no time-out comes."""
     while True:
         try:
             return function()
-        except Stop:
+        except TimeIsOver:
             pass
 
 
@@ -222,7 +218,7 @@ def test_no_byte_is_lost_where_an_exception_arrives(patched: Any, hub: Any, styl
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
 @pytest.mark.parametrize("bufsize", [0, -1, 3_000])
 def test_no_byte_is_sent_twice_where_an_exception_arrives(patched: Any, hub: Any, bufsize: int) -> None:
-    # The pipe takes all of each write at once: no write can be half done when Stop arrives.
+    # The pipe takes all of each write at once: no write can be half done when a time-out arrives.
     reader, descriptor = large_pipe()
     chunks = [data(number, 4_000) for number in range(250)]
 

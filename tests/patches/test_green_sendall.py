@@ -13,6 +13,7 @@ import fastio
 from fastio import counters
 from tests.child import MIB, data
 from tests.outcome import as_upstream, outcome
+from tests.stores.images import Ticker
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -130,22 +131,14 @@ def test_a_bytearray_that_is_changed_while_the_rest_waits(hub: Any) -> None:
 @pytest.mark.parametrize("pieces", [1, 256], ids=["one call", "many calls"])
 def test_others_run_although_the_peer_has_room(patched: Any, hub: Any, room: Any, pieces: int) -> None:
     sock, inner = room
-    turns = []
-
-    def count() -> None:
-        while True:
-            turns.append(len(inner.sent))
-            eventlet.sleep(0)
-
-    counter = eventlet.spawn(count)
     payload = data(1, 16 * MIB)
     step = len(payload) // pieces
-    for start in range(0, len(payload), step):
-        sock.sendall(payload[start : start + step])
-    counter.kill()
+    with Ticker(lambda: len(inner.sent)) as others:
+        for start in range(0, len(payload), step):
+            sock.sendall(payload[start : start + step])
     assert inner.sent == payload
     assert counters.yields >= 15
-    assert max(after - before for before, after in zip([0, *turns], [*turns, len(payload)], strict=True)) <= 2 * MIB
+    assert others.most <= 2 * MIB
 
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": MIB}], ids=["1MiB"])

@@ -10,6 +10,7 @@ import pytest
 from tests.child import Gate, command
 from tests.descriptors import descriptors, forgotten
 from tests.patches.conftest import timers
+from tests.stores.images import TimeIsOver
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -73,10 +74,6 @@ def test_the_check_interval_without_a_pidfd(
     assert set(slept) == {0.03}
 
 
-class Stop(Exception):
-    pass
-
-
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_an_exception_thrown_into_a_waiting_greenlet(
     patched: Any, hub: Any, green: Any, gate: Gate, timeout: Any
@@ -86,8 +83,8 @@ def test_an_exception_thrown_into_a_waiting_greenlet(
     waiter = eventlet.spawn(popen.wait, timeout)
     eventlet.sleep(0)
     assert list(hub.get_readers())
-    waiter.kill(Stop())
-    with pytest.raises(Stop):
+    waiter.kill(TimeIsOver())
+    with pytest.raises(TimeIsOver):
         waiter.wait()
     assert not list(hub.get_readers())
     with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.05):

@@ -18,7 +18,7 @@ import pytest
 from fastio.concurrency import child_exit
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED
-from tests.outcome import as_upstream, describe
+from tests.outcome import as_upstream, describe, raising
 from tests.targets import not_needed
 
 pytestmark = pytest.mark.no_fast_path(reason="waiting moves no bytes; the tests count how often the child is looked at")
@@ -71,8 +71,7 @@ class Ended(Exception):
     pass
 
 
-def ends(*_: Any, **__: Any) -> Any:
-    raise Ended
+ends = raising(Ended)
 
 
 def becomes_another(popen: Any) -> None:

@@ -18,9 +18,8 @@ from fastio.patching import hooks, places, registry
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import MONKEY_PATCHED
+from tests.outcome import raising
 from tests.targets import attributes, can_be_applied, exchange, import_targets
-
-#: None of these is in force only because another one is wanted.
 
 #: outcomes of a target once a patch is in force
 IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}
@@ -258,12 +257,9 @@ def test_settings_switch_it_off(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
 def test_it_fails_and_takes_nothing_with_it(case: Case) -> None:
     """It fails while it is put together, as an unforeseen change of upstream would have it."""
 
-    def make(target: Target, wrapped: Any, hook: Any) -> Any:
-        raise LookupError("no such thing any more")
-
     originals = attributes()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        remake(case.patch, make, monkeypatch)
+        remake(case.patch, raising(LookupError("no such thing any more")), monkeypatch)
         with pytest.raises(PatchError, match="LookupError: no such thing any more"):
             case.apply()
         assert attributes() == originals

@@ -9,8 +9,8 @@ import select
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -236,17 +236,14 @@ def quick_switches() -> Iterator[None]:
 def test_counts_are_exact_with_threads(quick_switches: None) -> None:
     tally = counters.Tally("test")
 
-    def count() -> None:
+    def count(_: int) -> None:
         for _ in range(20_000):
             tally.took()
             tally.moved(3)
             tally.fell_back(Reason.HUB)
 
-    threads = [threading.Thread(target=count) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(count, range(8)))
     assert (tally.calls, tally.bytes, tally.fallbacks[Reason.HUB]) == (160_000, 480_000, 160_000)
 
 

@@ -76,20 +76,32 @@ class TimeIsOver(Exception):
 
 
 class Ticker:
-    """A greenlet that counts the turns of the hub while it is there."""
+    """A greenlet that counts the turns of the hub while it is there, and looks how far something is in each of them.
 
-    def __init__(self) -> None:
+    :param look: tells how far it is
+    """
+
+    def __init__(self, look: Callable[[], int] = lambda: 0) -> None:
         import eventlet
 
         self._eventlet = eventlet
-        self.ticks = 0
+        self._look = look
+        self._far = self.ticks = 0
+        #: how far it came between two turns, at most
+        self.most = 0
 
     def _run(self) -> None:
         while True:
             self.ticks += 1
+            self._step()
             self._eventlet.sleep(0)
 
+    def _step(self) -> None:
+        before, self._far = self._far, self._look()
+        self.most = max(self.most, self._far - before)
+
     def __enter__(self) -> Ticker:
+        self._far = self._look()
         self._greenlet = self._eventlet.spawn(self._run)
         self._eventlet.sleep(0)
         self.ticks = 0
@@ -97,6 +109,7 @@ class Ticker:
 
     def __exit__(self, *exc_info: object) -> None:
         self._greenlet.kill()
+        self._step()
 
 
 class OddFile:

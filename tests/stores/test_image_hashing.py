@@ -26,7 +26,7 @@ from tests.child import tile
 from tests.concurrency.gate import Gate, until
 from tests.conftest import needs_eventlet
 from tests.descriptors import descriptors, forgotten
-from tests.outcome import outcome
+from tests.outcome import outcome, raising
 from tests.stores.images import KIB, MIB
 
 CHUNK = 64 * KIB
@@ -244,11 +244,8 @@ def test_without_descriptors_other_greenlets_run_all_the_same(
 ) -> None:
     import eventlet
 
-    def eventfd(*args: Any) -> int:
-        raise OSError(24, "Too many open files")
-
     eventlet.sleep(0)
-    monkeypatch.setattr(os, "eventfd", eventfd)
+    monkeypatch.setattr(os, "eventfd", raising(OSError(24, "Too many open files")))
     eventlet.spawn_after(0.01, gate.open)
     data = payload(3 * LIMIT)
     assert store.add(data).multihash == hashlib.sha512(data).hexdigest()

@@ -645,10 +645,6 @@ def test_a_daemon_that_hangs_holds_up_no_other(
     import eventlet
 
     monkeypatch.setattr(_dog, "_ENDING", 0.1)
-
-    class TimeIsOver(BaseException):
-        pass
-
     uri = cluster.add(IMAGE)[0]
     cluster.set(hang_after=1)
     store = cluster.store()
@@ -661,10 +657,10 @@ def test_a_daemon_that_hangs_holds_up_no_other(
         while sum(map(len, received)) < 4 * MIB and source.tell() < 8 * MIB:
             eventlet.sleep(0.01)
         eventlet.sleep(0.2)
-        eventlet.hubs.get_hub().schedule_call_global(0, current.throw, TimeIsOver())
+        eventlet.hubs.get_hub().schedule_call_global(0, current.throw, Cancelled())
 
     ending = eventlet.spawn(end_it)
-    with pytest.raises(TimeIsOver):
+    with pytest.raises(Cancelled):
         if operation == "read":
             for chunk in cluster.get(uri, store)[0]:
                 received.append(chunk)  # end_it() looks how far it is

@@ -14,7 +14,7 @@ from fastio.errors import SettingError, UnknownPatchError
 from fastio.patching import registry
 from fastio.report import Outcome
 from fastio.trace import recorder
-from tests.conftest import MONKEY_PATCHED
+from tests.conftest import MONKEY_PATCHED, RunPython
 from tests.targets import attributes
 from tests.trace import traces
 
@@ -37,13 +37,13 @@ def test_each_patch_is_in_the_documentation() -> None:
         assert f"``{name}``" in page.read_text(encoding="utf-8")
 
 
-def test_nothing_is_there_unless_asked_for(tmp_path: pathlib.Path) -> None:
-    code = (
-        "import fastio, sys; fastio.patch(); fastio.status(); fastio.unpatch(); "
-        "found = [name for name in sys.modules if name.startswith('fastio.trace')]; assert not found, found"
-    )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("FASTIO")}
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=environment, timeout=60)
+def test_nothing_is_there_unless_asked_for(run_python: RunPython) -> None:
+    run_python("""
+        import fastio, sys
+        fastio.patch(), fastio.status(), fastio.unpatch()
+        found = [name for name in sys.modules if name.startswith("fastio.trace")]
+        assert not found, found
+        """)
     with fastio.patched():
         assert not {entry.name for entry in fastio.status().entries} & NAMES
 

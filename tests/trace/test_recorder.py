@@ -9,9 +9,9 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from fastio.trace import recorder, spans
 from fastio.trace.recorder import Recorder
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.eventually import until
+from tests.forked import in_a_fork
 from tests.trace import traces
 
 
@@ -90,11 +91,8 @@ def test_a_request_is_written_when_it_has_ended(start: Any, tmp_path: pathlib.Pa
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the thread is the system's in both")
 def test_many_threads_lose_nothing(start: Any, tmp_path: pathlib.Path) -> None:
     found = start()
-    threads = [threading.Thread(target=put, args=range(2000)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: put(*range(2000)), range(4)))
     recorder.stop()
     assert (len(kept(tmp_path)), found.written, found.lost) == (8000, 8000, 0)
 
@@ -237,16 +235,15 @@ def test_each_child_has_a_separate_file(start: Any, tmp_path: pathlib.Path) -> N
     outer = spans.begin("test.outer")
     with outer:
         for child in range(3):
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    # The parent's span is the parent's.
-                    outer.end()
-                    put(100 + child)
-                    recorder.stop()
-                finally:
-                    os._exit(0)
-            assert os.waitpid(pid, 0)[1] == 0
+
+            def record(number: int = 100 + child) -> int:
+                # The parent's span is the parent's.
+                outer.end()
+                put(number)
+                recorder.stop()
+                return 0
+
+            assert in_a_fork(record) == 0
     put(1)
     recorder.stop()
     assert len(traces.files(tmp_path)) == 4

@@ -1,6 +1,5 @@
 """The drivers of glance_store: a real filesystem store, traced, in every order of patching."""
 
-import io
 import os
 import pathlib
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ import pytest
 
 import fastio
 from fastio.trace import recorder
+from tests.stores.images import ImageFile
 from tests.targets import attributes, import_targets
 from tests.trace import traces
 
@@ -19,20 +19,13 @@ SIZE = 3_000_001
 
 
 @pytest.fixture
-def store(tmp_path: pathlib.Path) -> Any:
+def store(tmp_path: pathlib.Path) -> Iterator[Any]:
     import_targets()
-    import glance_store
-    from oslo_config import cfg
+    from benchmarks.backends.stores import opened
 
-    (tmp_path / "images").mkdir()
-    conf = cfg.ConfigOpts()
-    glance_store.register_opts(conf)
-    conf(args=[])
-    conf.set_override("stores", ["file"], group="glance_store")
-    conf.set_override("default_store", "file", group="glance_store")
-    conf.set_override("filesystem_store_datadir", str(tmp_path / "images"), group="glance_store")
-    glance_store.create_stores(conf)
-    return glance_store.get_store_from_scheme("file")
+    options = {"filesystem_store_datadir": str(tmp_path / "images")}
+    with opened({"backend": "filesystem", "driver": "file", "options": options}, "traced") as store:
+        yield store
 
 
 @pytest.fixture
@@ -42,23 +35,18 @@ def directory(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
     assert recorder.active is None
 
 
-def use(store: Any, number: int) -> None:
+def use(store: Any) -> None:
     """Add an image, read it, and delete it."""
     import glance_store
-    from glance_store.location import get_location_from_uri
 
     content = os.urandom(SIZE)
-    identifier = f"image-{number}"
-    uri, size, *_ = store.add(identifier, io.BytesIO(content), SIZE, hashing_algo="sha256")
-    assert size == SIZE
-    location = get_location_from_uri(uri, conf=store.conf)
-    data, size = store.get(location)
-    assert b"".join(data) == content
-    data, size = store.get(location, offset=7, chunk_size=1000)
-    assert b"".join(data) == content[7:1007]
-    store.delete(location)
+    added = store.add(content, hashing="sha256")
+    assert added.size == SIZE
+    assert store.read(added.url) == content
+    assert store.read(added.url, offset=7, chunk_size=1000) == content[7:1007]
+    store.delete(added.url)
     with pytest.raises(glance_store.NotFound):
-        store.get(location)
+        store.get(added.url)
 
 
 def check(directory: pathlib.Path) -> None:
@@ -85,18 +73,18 @@ def test_stacked_with_what_replaces_the_same_functions(
     given: dict[str, Any] = {"trace": str(directory)} if trace_first else {}
     fastio.patch(names, **given)
     fastio.patch(own, trace=str(directory))
-    use(store, 1)
+    use(store)
     # The trace goes, the patches stay.
     fastio.patch(own)
     assert recorder.active is None
-    use(store, 2)
+    use(store)
     check(directory)
     # The patches go, the trace stays.
     other = directory.with_name("other")
     fastio.patch(own, trace=str(other))
     fastio.unpatch(list(fastio.names()) if own is None else own)
     assert recorder.active is not None
-    use(store, 3)
+    use(store)
     fastio.unpatch()
     check(other)
     after = attributes()
@@ -104,11 +92,9 @@ def test_stacked_with_what_replaces_the_same_functions(
 
 
 def test_data_that_is_not_taken_to_the_end(store: Any, directory: pathlib.Path) -> None:
-    from glance_store.location import get_location_from_uri
-
-    uri, *_ = store.add("image", io.BytesIO(os.urandom(SIZE)), SIZE, hashing_algo="sha256")
+    added = store.add(os.urandom(SIZE))
     fastio.patch([], trace=str(directory))
-    data, _ = store.get(get_location_from_uri(uri, conf=store.conf))
+    data, _ = store.get(added.url)
     iterator = iter(data)
     next(iterator)
     del data, iterator
@@ -119,13 +105,10 @@ def test_data_that_is_not_taken_to_the_end(store: Any, directory: pathlib.Path) 
 
 
 def test_input_that_fails(store: Any, directory: pathlib.Path) -> None:
-    class Broken(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            raise OSError(5, "Input/output error")
-
+    broken = ImageFile(b"", fails_at=0, error=OSError(5, "Input/output error"))
     fastio.patch([], trace=str(directory))
     with pytest.raises(OSError):
-        store.add("image", Broken(), SIZE, hashing_algo="sha256")
+        store.add(broken, size=SIZE)
     fastio.unpatch()
     (add,) = traces.ends(directory, "store.filesystem.add")
     assert add["error"] == "OSError EIO"

@@ -5,9 +5,9 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -234,14 +234,10 @@ def test_a_command_that_was_there_before(tmp_path: pathlib.Path) -> None:
 def test_several_threads_wait_for_one_command(commands: Ends, gate: tuple[int, Callable[[], object]]) -> None:
     reader, open_gate = gate
     popen = sh("read line; exit 3", stdin=reader)
-    codes: list[int] = []
-    threads = [threading.Thread(target=lambda: codes.append(popen.wait())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    open_gate()
-    for thread in threads:
-        thread.join(60)
-    assert codes == [3] * 4
+    with ThreadPoolExecutor(4) as pool:
+        codes = [pool.submit(popen.wait) for _ in range(4)]
+        open_gate()
+        assert [code.result(60) for code in codes] == [3] * 4
     (end,) = commands()
     assert (end["code"], end["outcome"]) == (3, "ok")
 

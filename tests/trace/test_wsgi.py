@@ -7,6 +7,7 @@ import pytest
 
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
+from tests.outcome import raising
 from tests.trace import traces
 
 ID = "req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3"
@@ -107,11 +108,8 @@ def test_an_error_on_the_way_out(recorded: Callable[[], list[traces.Span]]) -> N
 def test_an_application_that_fails(recorded: Callable[[], list[traces.Span]]) -> None:
     error = RuntimeError("password=geheim1")
 
-    def application(environ: Any, start_response: Any) -> Any:
-        raise error
-
     with pytest.raises(RuntimeError) as caught:
-        call(application)
+        call(raising(error))
     assert caught.value is error
     assert end(recorded()) == {**ASKED, "outcome": "error", "error": "RuntimeError"}
 
