@@ -1,6 +1,5 @@
 """The releases that setup.cfg, README and the documentation name are those that the folders of patches require."""
 
-import configparser
 import pathlib
 import re
 
@@ -11,16 +10,11 @@ from packaging.version import Version
 from benchmarks.tools import supported
 from fastio.patches import requests, urllib3
 from fastio.patching import registry
+from tests.packaging.test_metadata import SETUP
 
 ROOT = pathlib.Path(__file__).parents[1]
 #: Distributions for benchmarks on real servers only.
 OF_BENCHMARKS = ("stores",)
-
-
-def setup() -> configparser.ConfigParser:
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    return parser
 
 
 def extras() -> list[tuple[str, PEP508]]:
@@ -28,7 +22,7 @@ def extras() -> list[tuple[str, PEP508]]:
     patched = {registry.Requirement(text).distribution for text in registry.libraries().values()}
     found = [
         (extra, PEP508(line))
-        for extra, lines in setup()["options.extras_require"].items()
+        for extra, lines in SETUP["options.extras_require"].items()
         for line in lines.strip().splitlines()
     ]
     return [(extra, requirement) for extra, requirement in found if requirement.name in patched]
@@ -77,9 +71,8 @@ def test_other_ranges_on_pages() -> None:
 
 
 def test_the_pythons() -> None:
-    classifiers = re.findall(r"Python :: (3\.\d+)$", setup()["metadata"]["classifiers"], re.MULTILINE)
-    assert setup()["options"]["python_requires"] == f">={classifiers[0]}"
-    assert setup()["mypy"]["python_version"] == classifiers[0]
+    classifiers = re.findall(r"Python :: (3\.\d+)$", SETUP["metadata"]["classifiers"], re.MULTILINE)
+    assert SETUP["mypy"]["python_version"] == classifiers[0]
     for page in ("README.rst", "doc/source/install.rst"):
         assert f"Python {classifiers[0]} to {classifiers[-1]}" in text_of(page)
 
@@ -88,4 +81,4 @@ def test_the_extras() -> None:
     names = re.findall(
         r"^``(\w+)`` ", (ROOT / "doc" / "source" / "install.rst").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert sorted(names) == sorted(setup()["options.extras_require"])
+    assert sorted(names) == sorted(SETUP["options.extras_require"])

@@ -23,12 +23,6 @@ def test_ci_runs_the_command_lines():
         assert line in ci.splitlines()
 
 
-def test_its_environments_exist():
-    environments = (ROOT / "tox.ini").read_text(encoding="utf-8")
-    for name in re.findall(r"tox -e (\S+?)[`\s]", README):
-        assert f"[testenv:{name}]" in environments
-
-
 def test_its_links_exist():
     links = [*re.findall(r"<([^>:]+)>`_", README), *re.findall(r"^\.\. image:: (\S+)$", README, re.MULTILINE)]
     assert len(links) > 5

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -64,16 +63,3 @@ def test_the_change_that_is_judged_first_can_be() -> None:
     project = projects.find(chosen.project)
     assert project == projects.find(own.project) and project.choose_cases([chosen.benchmarks]) == []
     assert candidates.parse(str(ROOT / chosen.candidate)).kind == "diff"
-
-
-@pytest.mark.parametrize("door", ["upstream", "measuring"])
-def test_commands_exist(door: str) -> None:
-    text = tutorial(door)
-    environments = re.findall(r"tox -e (\S+)$|tox -e (\S+) ", text, re.MULTILINE)
-    assert environments
-    for name in filter(None, sum(environments, ())):
-        assert f"[testenv:{name}]" in (ROOT / "tox.ini").read_text(encoding="utf-8")
-    for module in re.findall(r"-m (benchmarks\S+)", text):
-        assert find_spec(module)
-    for path in re.findall(r"doc/source/\S+", text):
-        assert (ROOT / path).is_file()

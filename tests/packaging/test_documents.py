@@ -4,15 +4,17 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-
-import pytest
 
 from tests.packaging.test_metadata import SETUP
 
 ROOT = Path(__file__).parents[2]
 FRONT = ("CONTRIBUTING.rst", "SECURITY.rst", "doc/source/versions.rst")
-CONTRIBUTING, SECURITY, VERSIONS = ((ROOT / name).read_text(encoding="utf-8") for name in FRONT)
+CONTRIBUTING = (ROOT / FRONT[0]).read_text(encoding="utf-8")
+PAGES = [*ROOT.glob("*.rst"), *(
+    path for path in (ROOT / "doc" / "source").rglob("*.rst") if "generated" not in path.parts
+)]  # fmt: skip
 
 
 def section(text: str, title: str) -> str:
@@ -46,28 +48,37 @@ def test_the_setup_installs_what_there_is() -> None:
     assert set(extras) <= set(SETUP["options.extras_require"])
 
 
-@pytest.mark.parametrize("text", [CONTRIBUTING, VERSIONS], ids=["contributing", "versions"])
-def test_the_environments_exist(text: str) -> None:
+def named(pattern: str) -> set[str]:
+    """What the pages have that is like this."""
+    return {name for page in PAGES for name in re.findall(pattern, page.read_text(encoding="utf-8"))}
+
+
+def test_the_environments_exist() -> None:
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
-    names = {name for name in re.findall(r"tox -e ([\w-]+)", text) if not re.fullmatch(r"py3\d+", name)}
-    assert names and all(f"[testenv:{name}]" in tox for name in names)
+    names = {name for names in named(r"tox -e ([\w,-]+)") for name in names.split(",")}
+    assert len(names) > 10 and all(f"[testenv:{name}]" in tox or re.fullmatch(r"py3\d+", name) for name in names)
+
+
+def test_the_programs_and_pages_exist() -> None:
+    modules, pages = named(r"-m (benchmarks[\w.]*\w)"), named(r"(?<![\w./-])doc/source/[\w./-]*\w")
+    assert len(modules) > 5 and all(find_spec(module) for module in modules)
+    assert len(pages) > 5 and all((ROOT / page).exists() for page in pages)
 
 
 def test_the_places_in_the_checkout_that_are_named_are_there() -> None:
-    pages = [path for path in (ROOT / "doc" / "source").rglob("*.rst") if "generated" not in path.parts]
     places = r"(?:benchmarks|fastio|tests)/[\w./-]+"
     files = rf"{places}|(?:[\w-]+/)*[\w.-]+\.(?:rst|py|cfg|toml|ini|yaml)"
-    named = {
+    found = {
         (page.name, place)
         for page, kind in (
-            *((each, places) for each in (ROOT / "README.rst", *pages)),
+            *((each, places) for each in PAGES),
             *((ROOT / each, files) for each in FRONT),
         )
         for place in re.findall(rf"``({kind})``", page.read_text(encoding="utf-8"))
         # Not one that stands for any of its kind.
         if not re.search(r"/[A-Z]+$", place)
     }  # fmt: skip
-    assert len(named) > 10 and [each for each in sorted(named) if not (ROOT / each[1]).exists()] == []
+    assert len(found) > 10 and [each for each in sorted(found) if not (ROOT / each[1]).exists()] == []
 
 
 def test_importing_and_patching_stay_in_the_process() -> None:
@@ -88,10 +99,9 @@ fastio.patch()
 
 def test_nothing_is_installed_from_an_index_that_has_no_fastio() -> None:
     """No page advises that until there is a release: anyone could upload a fastio there."""
-    pages = [*ROOT.glob("*.rst"), *(ROOT / "doc" / "source").rglob("*.rst"), *(ROOT / "doc").rglob("*.yml")]
-    by_name = r"pip install\b.*[ '`]fastio(\[|['`]|$)|_package: fastio$"
     # The notes of releases that there were, which become a page when the documentation is built, stay unchanged.
-    pages = [page for page in pages if page.parent.name != "generated"]
+    pages = [*PAGES, *(ROOT / "doc").rglob("*.yml")]
+    by_name = r"pip install\b.*[ '`]fastio(\[|['`]|$)|_package: fastio$"
     found = [line for page in pages for line in page.read_text("utf-8").splitlines() if re.search(by_name, line)]
     assert len(pages) > 40 and not found
     code = [path for top in ("fastio", "benchmarks", "tests") for path in (ROOT / top).rglob("*.py")]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.packaging.test_metadata import METADATA, SETUP
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "fastio"
 
@@ -17,9 +19,7 @@ MADE = ("results/", "doc/build/")
 
 def data_files() -> list[str]:
     """The patterns of ``package_data``, from the package's folder on."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg", encoding="utf-8")
-    return setup["options.package_data"]["fastio"].split()
+    return SETUP["options.package_data"]["fastio"].split()
 
 
 def files() -> list[Path]:
@@ -59,15 +59,15 @@ def workflow(name: str) -> dict[Any, Any]:
     return pytest.importorskip("yaml").safe_load(text)
 
 
-def parser(name: str) -> configparser.ConfigParser:
+def tox() -> configparser.ConfigParser:
     found = configparser.ConfigParser()
-    found.read(ROOT / name, encoding="utf-8")
+    found.read(ROOT / "tox.ini", encoding="utf-8")
     return found
 
 
 def environments_of(workflow: dict[Any, Any]) -> list[str]:
     """The environments of tox that it runs; where it names Pythons one by one, they are those of the classifiers."""
-    pythons = re.findall(r"Python :: (3\.\d+)$", parser("setup.cfg")["metadata"]["classifiers"], re.MULTILINE)
+    pythons = re.findall(r"Python :: (3\.\d+)$", METADATA["classifiers"], re.MULTILINE)
     found: list[str] = []
     for job in workflow["jobs"].values():
         matrix = job.get("strategy", {}).get("matrix", {})
@@ -86,17 +86,16 @@ def test_the_schedule_runs_what_there_is() -> None:
     (schedule,) = newest[True]["schedule"]
     assert re.fullmatch(r"\d+ \d+ \* \* \*", schedule["cron"])
     assert sorted(environments_of(newest)) == ["distributions", "matrix", "releases"]
-    assert all(f"testenv:{name}" in parser("tox.ini") for name in environments_of(newest))
+    assert all(f"testenv:{name}" in tox() for name in environments_of(newest))
 
 
 def test_a_change_is_tested_as_tox_and_ci_do() -> None:
     """All that ``tox`` runs without arguments, and the environments of .ci/run that need no servers."""
-    tox = parser("tox.ini")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     listed = environments_of(workflow("ci.yml"))
-    assert set(re.findall(r"[\w-]+", tox["tox"]["envlist"])) < set(listed)
-    for name in set(listed) - set(re.findall(r"[\w-]+", tox["tox"]["envlist"])) - {"py"}:
-        assert f"testenv:{name}" in tox and re.search(rf"-e .*\b{name}\b", script), name
+    assert set(re.findall(r"[\w-]+", tox()["tox"]["envlist"])) < set(listed)
+    for name in set(listed) - set(re.findall(r"[\w-]+", tox()["tox"]["envlist"])) - {"py"}:
+        assert f"testenv:{name}" in tox() and re.search(rf"-e .*\b{name}\b", script), name
 
 
 def test_hooks_before_a_commit_and_a_push() -> None:
