@@ -1,5 +1,6 @@
 """A caller's view of ``communicate()``, as plain data that two implementations can be compared by."""
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -32,6 +33,16 @@ def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
         raise error
 
     return raises
+
+
+def peak(call: Callable[[], object]) -> int:
+    """Bytes that Python had allocated at most during ``call``."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def as_upstream(go: Callable[[], Any], *names: str, counts: dict[str, int] | None = None, **settings: Any) -> Any:

@@ -560,7 +560,8 @@ class TestFailurePolicy:
             assert re.search(f"ERROR fastio .*{self.BAD}", log.read_text())
 
     def test_the_kill_switch_works_whatever_else_is_bad(self, script: Script) -> None:
-        bad = {"FASTIO_CHUNK_SIZE": "x", "FASTIO_DISABLED": "wiat", "FASTIO_ALSO": "wiat", "FASTIO_TRACE": "\n"}
+        bad = {"FASTIO_CHUNK_SIZE": "x", "FASTIO_DISABLED": "wiat", "FASTIO_ALSO": "wiat", "FASTIO_TRACE": "\n",
+               "FASTIO_ACCEPT_CODE": "os:write@0123456789abcdef"}  # fmt: skip
         done = run(script(REPORT), env=environment(FASTIO="0", **bad))
         assert (json.loads(done.stdout)["outcome"], done.stderr) == ("off", "")
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.child import BIG, Gate, command, data, out
 from tests.descriptors import descriptors
+from tests.io.conftest import refuse_proc
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -263,14 +264,7 @@ def test_everything_else_is_passed_on_unchanged(patched: Any, hub: Any, tmp_path
 
 def test_without_proc(patched: Any, hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is then upstream's."""
-    real = os.open
-
-    def refuse(path: Any, *rest: Any, **named: Any) -> int:
-        if str(path).startswith("/proc/"):
-            raise FileNotFoundError(path)
-        return real(path, *rest, **named)
-
-    monkeypatch.setattr(fix_green_pipelines.os, "open", refuse)
+    refuse_proc(monkeypatch)
     first = green.Popen(command(out(1, 1000)), stdout=-1)
     first.wait()
     assert green.run(command("blocking:0"), stdin=first.stdout, stdout=-1).stdout == b"False"

@@ -25,6 +25,7 @@ from tests.child import BIG, MIB, command, data, dump
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import recycled, unread
 from tests.outcome import as_upstream, outcome
+from tests.patches.test_green_sendall import STRANGE
 from tests.stores.images import Ticker, TimeIsOver
 
 eventlet = pytest.importorskip("eventlet")
@@ -78,20 +79,11 @@ def test_text_is_read_like_upstream(pipe: Any, text: str, style: str) -> None:
     as_upstream(go, counts={"bytes_in": len(text.encode())})
 
 
-UNUSUAL: dict[str, Any] = {
-    "array of ints": array.array("I", range(1000)),
-    "not contiguous": memoryview(bytes(range(200)))[::2],
-    "text": "text",
-    "number": 5,
-    "none": None,
-}
-
-
-@pytest.mark.parametrize("kind", UNUSUAL)
+@pytest.mark.parametrize("kind", STRANGE)
 def test_unusual_writes_are_like_upstreams(pipe: Any, kind: str) -> None:
     def go() -> Any:
         reader, writer = pipe(bufsize=0)
-        result = outcome(lambda: writer.write(UNUSUAL[kind]))
+        result = outcome(lambda: writer.write(STRANGE[kind]()))
         writer.close()
         return result, reader.read()
 

@@ -3,7 +3,6 @@
 import array
 import errno
 import socket as plain_socket
-import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import fastio
 from fastio import counters
 from tests.child import MIB, data
-from tests.outcome import as_upstream, outcome
+from tests.outcome import as_upstream, outcome, peak
 from tests.stores.images import Ticker
 
 eventlet = pytest.importorskip("eventlet")
@@ -74,21 +73,12 @@ def room() -> Iterator[tuple[Any, Room]]:
 
 
 def test_the_rest_is_not_copied(hub: Any) -> None:
-    def peak() -> int:
-        inner = Room()
-        inner.send = lambda view, flags=0: min(len(view), 64 * KIB)  # type: ignore[assignment, method-assign, misc]
-        with GreenSocket(inner) as sock:
-            payload = bytes(8 * MIB)
-            tracemalloc.start()
-            try:
-                sock.sendall(payload)
-                return tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-
-    assert peak() > 7 * MIB, "upstream has mended it, and the fix can go"
-    with fastio.patched("green_sendall"):
-        assert peak() < MIB
+    inner, payload = Room(), bytes(8 * MIB)
+    inner.send = lambda view, flags=0: min(len(view), 64 * KIB)  # type: ignore[assignment, method-assign, misc]
+    with GreenSocket(inner) as sock:
+        assert peak(lambda: sock.sendall(payload)) > 7 * MIB, "upstream has mended it, and the fix can go"
+        with fastio.patched("green_sendall"):
+            assert peak(lambda: sock.sendall(payload)) < MIB
 
 
 def test_a_bytearray_is_free_while_others_run(patched: Any, hub: Any, pair: Any) -> None:

@@ -38,12 +38,6 @@ def test_a_bad_value_is_refused_and_nothing_is_patched(value: Any, allowed: str)
     assert not [entry for entry in fastio.status().entries if entry.in_effect]
 
 
-def test_the_kill_switch_is_stronger_than_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FASTIO", "0")
-    monkeypatch.setenv("FASTIO_ACCEPT_CODE", "os:write@0123456789abcdef")
-    fastio.patch()
-
-
 @pytest.mark.parametrize(
     ("installed", "nearest"),
     [("0.41.3", "0.41.3"), ("0.41.2+2.deb13u1", "0.41.2"), ("99.0", "0.41.3"), ("0.1", "0.33.0"), (None, "0.33.0")],

@@ -2,8 +2,6 @@
 
 import functools
 import os
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ hypothesis = pytest.importorskip("hypothesis")
 
 from hypothesis import strategies as st  # noqa: E402
 
+from tests.outcome import peak  # noqa: E402
 from tests.stores import s3_wire  # noqa: E402
 from tests.stores.images import MIB, ImageFile, Verifier  # noqa: E402
 from tests.stores.s3_wire import Wire  # noqa: E402
@@ -26,16 +25,6 @@ DATA = os.urandom(MIB) * 33
 
 patched = functools.partial(fastio.patched, ["s3_singlepart"], strict=True)
 same = functools.partial(s3_wire.same, "s3_singlepart")
-
-
-def peak(call: Callable[[], Any]) -> int:
-    """Bytes that Python had allocated at most during ``call``."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_the_image_is_in_memory_once(s3_store: Any) -> None:
