@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from typing import Any
 
+import fastio
 from fastio.patches.subprocess._dialects import ResumesInput
 from fastio.patching import distributions, hooks, places, registry
 from fastio.patching.registry import Patch, Target
@@ -68,6 +69,11 @@ def can_be_applied(patch: Patch, target: Target) -> bool:
 def not_needed(name: str) -> bool:
     """Whether upstream does here by itself what the patch ``name`` is for."""
     return not any(target.needed_under() for target in registry.load(name).targets)
+
+
+def in_effect() -> set[str]:
+    """The names of the patches that are."""
+    return {entry.name for entry in fastio.status().entries if entry.in_effect}
 
 
 def exchange(patch: Patch, other: Patch, monkeypatch: Any) -> None:

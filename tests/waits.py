@@ -25,12 +25,6 @@ NOT_WAITING = {
     ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, counts)"): "see _popen.communicate",
     ("patching/places.py:find.look", "accept(value)"): "a question about a function",
-    ("bootstrap/sitecustomize.py:", "os.pathsep.join(_paths)"): "of text",
-    ("bootstrap/sitecustomize.py:", "os.pathsep.join([_here] + [_path for _path in _paths if _path != _here])"):
-        "of text",
-    ("tables.py:Table._body", "(' ' * _GAP).join(('-' * own for own in widths))"): "of text",
-    ("tables.py:Table._body", "(' ' * _GAP).join(parts)"): "of text",
-    ("check.py:look", "os.pathsep.join(paths_of)"): "of text",
 }  # fmt: skip
 
 #: Calls that return at once, whatever comes: on any thread.
@@ -141,7 +135,8 @@ def _may_wait(call: ast.Call) -> bool:
         return False
     if name == "join":
         # Of text, and of paths.
-        return not (isinstance(called, ast.Attribute) and isinstance(called.value, ast.Constant)) and of != "os.path"
+        text = isinstance(called, ast.Attribute) and isinstance(called.value, (ast.Constant, ast.BinOp))
+        return not text and of not in ("os.path", "os.pathsep")
     if name == "acquire":
         return not call.args or ast.unparse(call.args[0]) != "False"
     if name in ("waitid", "waitpid"):

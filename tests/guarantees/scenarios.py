@@ -12,13 +12,12 @@ import gc
 import io
 import os
 import select
-import struct
 import subprocess
-import termios
 from collections.abc import Callable
 from typing import Any
 
 from tests.child import Gate, command
+from tests.descriptors import unread
 
 SCENARIOS: dict[str, tuple[bool, Callable[[], Any]]] = {}
 
@@ -58,7 +57,7 @@ def outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def there(file: Any, count: int) -> None:
     """Wait until so many bytes are in the pipe."""
-    while struct.unpack("i", fcntl.ioctl(file.fileno(), termios.FIONREAD, bytes(4)))[0] < count:
+    while unread(file.fileno()) < count:
         nap()
 
 

@@ -19,7 +19,7 @@ from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import MONKEY_PATCHED
 from tests.outcome import raising
-from tests.targets import attributes, can_be_applied, exchange, import_targets
+from tests.targets import attributes, can_be_applied, exchange, import_targets, in_effect
 
 #: outcomes of a target once a patch is in force
 IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}
@@ -69,10 +69,6 @@ def case(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[Cas
     yield case
     fastio.unpatch()
     assert attributes() == originals
-
-
-def in_effect() -> set[str]:
-    return {entry.name for entry in fastio.status().entries if entry.in_effect}
 
 
 def test_it_is_applied_and_taken_back(case: Case) -> None:

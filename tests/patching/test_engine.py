@@ -23,7 +23,7 @@ from fastio.patching import distributions, holders, known_code, modules, registr
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, MONKEY_PATCHED, RunPython, needs_eventlet, needs_oslo
-from tests.targets import attributes, exchange, function_at, import_targets, missing, not_needed
+from tests.targets import attributes, exchange, function_at, import_targets, in_effect, missing, not_needed
 
 #: the ``_communicate`` that ``subprocess.Popen`` has in this process, and the patch that replaces it
 MODULE, COMMUNICATE = (
@@ -61,10 +61,6 @@ def round_trip(popen: Any = None) -> int:
 def entries(report: Any = None) -> dict[str, Entry]:
     """The entries of the report by name and target."""
     return {f"{entry.name} {entry.target}": entry for entry in (report or fastio.status()).entries}
-
-
-def in_effect() -> set[str]:
-    return {entry.name for entry in fastio.status().entries if entry.in_effect}
 
 
 def last_line(result: subprocess.CompletedProcess[str]) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import fastio
 from fastio.patching import registry
 from tests.conftest import RunPython, needs_eventlet
-from tests.targets import attributes, import_targets
+from tests.targets import attributes, import_targets, in_effect
 
 TESTS = Path(__file__).parents[1]
 MARKED = {patch.name: patch.changes for patch in registry.patches() if patch.changes}
@@ -17,10 +17,6 @@ MARKED = {patch.name: patch.changes for patch in registry.patches() if patch.cha
 @pytest.fixture(autouse=True)
 def imported() -> None:
     import_targets()
-
-
-def in_effect() -> set[str]:
-    return {entry.name for entry in fastio.status().entries if entry.in_effect}
 
 
 def test_patches_that_change_more_than_speed_are_marked() -> None:
