@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies
 
 from fastio.io.file_pieces import Piece, PieceFile
+from tests.stores.images import ImageFile
 
 
 def chunks(file: Any, size: int, limit: int | None) -> Iterator[Any]:
@@ -111,10 +112,6 @@ def test_a_pipe_has_no_pieces() -> None:
 
 
 def test_only_a_file_has_pieces() -> None:
-    class Reader:
-        def read(self, size: int) -> bytes:
-            return b"bytes"[:size]
-
-    file = PieceFile(Reader())
+    file = PieceFile(ImageFile(b"bytes"))
     assert not file.start()
     assert file.read(2) == b"by"

@@ -41,7 +41,7 @@ from tests.patches.uploads import (  # noqa: E402
     recorder,
 )
 from tests.stores.http_server import stock_block  # noqa: E402
-from tests.stores.images import KIB, MIB, Ticker, content  # noqa: E402
+from tests.stores.images import KIB, MIB, ImageFile, Ticker, content  # noqa: E402
 
 SIZES = [0, 1, BLOCK, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 5 * BLOCK, MIB - 1, MIB, MIB + 1, MIB + BLOCK, 5 * MIB + 3]
 
@@ -232,14 +232,9 @@ class Strings:
         return self._text.read(size)
 
 
-class Unknown:
+def unknown(path: pathlib.Path) -> Any:
     """It may read from anywhere, also from a source that gives a little now and then."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self._file = io.BytesIO(path.read_bytes())
-
-    def read(self, size: int) -> bytes:
-        return self._file.read(size)
+    return ImageFile(path.read_bytes())
 
 
 def swiftclients(body: Callable[[pathlib.Path], Any]) -> Callable[[pathlib.Path], Any]:
@@ -277,9 +272,9 @@ CASES: dict[str, tuple[Callable[[pathlib.Path], Any], Callable[[Recorder, Any], 
     "text": (text, USUAL, "input", "input"),
     "text in memory": (lambda path: io.StringIO(path.read_text("latin-1")), USUAL, "input", "input"),
     "strings": (lambda path: Strings(path.read_text("latin-1")), USUAL, "input", "input"),
-    "unknown": (Unknown, USUAL, "input", "input"),
+    "unknown": (unknown, USUAL, "input", "input"),
     "swiftclient's of a file": (swiftclients(opened), USUAL, None, "input"),
-    "swiftclient's of what is unknown": (swiftclients(Unknown), USUAL, "input", "input"),
+    "swiftclient's of what is unknown": (swiftclients(unknown), USUAL, "input", "input"),
     "in memory": (lambda path: io.BytesIO(path.read_bytes()), USUAL, None, "input"),
     "an own read()": (patched_read, USUAL, "input", "input"),
     "pipe": (pipe, USUAL, "input", "input"),

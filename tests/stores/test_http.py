@@ -204,35 +204,24 @@ def test_a_timeout_counts_from_piece_to_piece(marks: list[int]) -> None:
     assert marks == []
 
 
-def test_bodies_of_unknown_length(marks: list[int]) -> None:
-    class Raw:
-        length_remaining: int | None = None
-        connection = None
-
-        def read(self, amount: int | None = None) -> bytes:
-            return b"read %d" % (amount or 0)
-
-    assert http_bodies.Body(Raw()).read(MIB) == b"read %d" % MIB
-    assert http_bodies.Body(Raw()).read() == b"read 0"
-    Raw.length_remaining = 64 * MIB
-    assert http_bodies.Body(Raw()).read(MIB) == b"read %d" % MIB
-    assert marks == []
-
-
-def test_sockets_that_are_more_than_sockets(marks: list[int]) -> None:
+class Layer(socket.socket):
     """TLS reads a record's few bytes of head first, for which a mark of the body's would be too high at the end."""
 
-    class Layer(socket.socket):
-        pass
 
-    class Raw:
-        length_remaining = 64 * MIB
-        connection: Any = types.SimpleNamespace()
-
-        def read(self, amount: int) -> bytes:
-            return b"data"
-
-    for cls, expected in ((Layer, []), (socket.socket, [lowwater.MOST])):
-        with contextlib.closing(cls()) as Raw.connection.sock:
-            assert http_bodies.Body(Raw()).read(MIB) == b"data"
-        assert marks == expected
+@pytest.mark.parametrize(
+    ("left", "kind", "expected"),
+    [
+        (64 * MIB, socket.socket, [lowwater.MOST]),
+        (None, socket.socket, []),
+        (64 * MIB, Layer, []),
+        (64 * MIB, None, []),
+    ],
+    ids=["usual", "of unknown length", "more than a socket", "no socket"],
+)
+def test_where_the_kernel_gathers_a_body(marks: list[int], left: int | None, kind: Any, expected: list[int]) -> None:
+    with contextlib.closing((kind or io.BytesIO)()) as opened:
+        connection = types.SimpleNamespace(sock=opened if kind else None)
+        raw = types.SimpleNamespace(length_remaining=left, connection=connection, read=lambda amt: b"%a" % amt)
+        body = http_bodies.Body(raw)
+        assert (body.read(MIB), body.read()) == (b"%d" % MIB, b"None")
+    assert marks == expected
