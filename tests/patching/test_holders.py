@@ -62,43 +62,6 @@ def test_late_holders_are_named(run_python: RunPython, tmp_path: Any) -> None:
 
 
 @needs_eventlet
-def test_late_holders_get_upstreams_code(run_python: RunPython, tmp_path: Any) -> None:
-    """In a thread with a hub only that knows how to let others run."""
-    code = """
-        import json
-        import early, derived
-        import eventlet
-        eventlet.monkey_patch()
-        import fastio
-        from fastio import counters
-        report = fastio.patch(strict=True)
-        found = [report.outcome("communicate").value, report.outcome("green_communicate").value]
-        for popen in (early.Popen, derived.Deeper):
-            counters.reset()
-            process = popen(["cat"], stdin=-1, stdout=-1)
-            assert process.communicate(b"x" * 1000) == (b"x" * 1000, None)
-            found.append(counters.exchanges)
-        print(json.dumps(found))
-        """
-    assert late(run_python, tmp_path, code) == ["applied", "applied", 0, 0]
-
-
-@needs_eventlet
-def test_no_holder(run_python: RunPython, tmp_path: Any) -> None:
-    code = """
-        import json
-        import eventlet
-        eventlet.monkey_patch()
-        import early, renamed, derived, harmless
-        import gc, fastio
-        gc.collect()
-        report = fastio.patch(strict=True)
-        print(json.dumps([list(report.late_holders), report.outcome("communicate").value]))
-        """
-    assert late(run_python, tmp_path, code) == [[], "absent"]
-
-
-@needs_eventlet
 def test_modules_with_strange_contents(run_python: RunPython, tmp_path: Any) -> None:
     """Lazy proxies, metaclasses and modules that are none: looking must not touch them."""
     code = """
