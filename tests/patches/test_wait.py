@@ -5,11 +5,10 @@ import errno
 import json
 import os
 import posix
-import resource
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -191,44 +190,6 @@ def test_a_child_that_sigchld_reaps(
     request.addfinalizer(lambda: signal.signal(signal.SIGCHLD, before))
     assert sp.Popen(command(step)).wait(timeout) in ((0,) if handler is signal.SIG_IGN else (0, 3))
     assert sp.run(command(out(1, 100_000), err(2, 9)), capture_output=True).stdout == data(1, 100_000)
-
-
-@pytest.fixture
-def no_descriptors() -> Iterator[Callable[[], None]]:
-    """A function after whose call no further file can be opened (EMFILE)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken: list[int] = []
-
-    def take() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 2, hard))
-        while True:
-            try:
-                taken.append(os.dup(0))
-            except OSError as error:
-                assert error.errno == errno.EMFILE
-                return
-
-    yield take
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    for fd in taken:
-        os.close(fd)
-
-
-@pytest.mark.parametrize("timeout", [None, NEVER, 0.1])
-def test_no_descriptor_left(
-    patched: Any, sp: ModuleType, is_green: bool, no_descriptors: Callable[[], None], timeout: float | None, gate: Gate
-) -> None:
-    steps = [gate.wait] if timeout == 0.1 else ["sleep:0.3"]
-    popen = sp.Popen(command(*steps, "exit:3"), pass_fds=gate.fds)
-    if is_green:
-        __import__("eventlet").sleep(0)  # the hub has its own descriptor by now
-    no_descriptors()
-    if timeout == 0.1:
-        with pytest.raises(sp.TimeoutExpired) as caught:
-            popen.wait(timeout)
-        assert caught.value.timeout == timeout
-        gate.open()
-    assert popen.wait(None if timeout == 0.1 else timeout) == 3
 
 
 @pytest.mark.parametrize("error", [None, errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ESRCH, errno.EINVAL])
