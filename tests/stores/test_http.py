@@ -1,7 +1,6 @@
 """``fastio.io.http_bodies``: larger blocks for one session, and bodies read with few wake-ups."""
 
 import contextlib
-import functools
 import io
 import pickle
 import socket
@@ -168,39 +167,10 @@ def get(url: str, **options: Any) -> Any:
     return requests.get(url, stream=True, **options)
 
 
-def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None:
-    data = bytes(range(256)) * 8 * KIB + b"x"
-    with serving(in_turn([Answer(body=data)] * 3)) as server, requests.Session() as session:
-        for _ in range(3):
-            response = session.get(server.url, stream=True)
-            body = http_bodies.Body(response.raw)
-            pieces = list(iter(functools.partial(body.read, amt=256 * KIB), b""))
-            assert [len(piece) for piece in pieces] == [256 * KIB] * 8 + [1]
-            assert b"".join(pieces) == data
-        assert {request.connection for request in server.requests} == {0}
-    assert marks[0] == 256 * KIB
-    # Near the end.
-    assert marks[6:9] == [0] * 3
-
-
 @pytest.mark.parametrize(("arguments", "size"), [((), MIB), ((None,), MIB), ((0,), 0)])
 def test_without_a_size_it_reads_as_ever(marks: list[int], arguments: Any, size: int) -> None:
     with serving(in_turn([Answer(body=bytes(MIB))])) as server:
         assert len(http_bodies.Body(get(server.url).raw).read(*arguments)) == size
-    assert marks == []
-
-
-def test_a_timeout_counts_from_piece_to_piece(marks: list[int]) -> None:
-    """A socket that has one is therefore left alone: with a mark it would run out while pieces arrive."""
-    hold = threading.Event()
-    with serving(in_turn([Answer(body=bytes(4 * MIB), hold=hold, before_hold=1000)])) as server:
-        response = get(server.url, timeout=60)
-        # Short only now, when nothing more comes: the server's thread may be late with what comes before.
-        response.raw.connection.sock.settimeout(0.2)
-        body = http_bodies.Body(response.raw)
-        with pytest.raises(urllib3.exceptions.ReadTimeoutError):
-            body.read(MIB)
-        hold.set()
     assert marks == []
 
 
