@@ -355,15 +355,6 @@ def test_many_threads_at_once(patched: Any) -> None:
     assert budget.shared.active() == 0
 
 
-def test_input_after_the_first_call_is_refused(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    popen = sp.Popen(command(gate.wait), pass_fds=gate.fds, **PIPES)
-    timed_out(sp, popen, 0, b"x" * 10)
-    with pytest.raises(ValueError, match="Cannot send input after starting communication"):
-        popen.communicate(b"more")
-    gate.open()
-    popen.communicate()
-
-
 def test_a_writer_without_readers_ends_by_the_broken_pipe(patched: Any, sp: ModuleType) -> None:
     popen = sp.Popen(command(err(1, 10), out(2, BIG)), **OUTPUTS)
     popen.stdout.close()

@@ -33,16 +33,6 @@ def test_a_pipeline_of_three(patched: Any, hub: Any, options: dict[str, Any]) ->
     assert [child.wait() for child in (first, second, third)] == [0, 0, 0]
 
 
-def test_the_given_pipe_is_blocking_and_ours_is_not(patched: Any, hub: Any, gate: Gate) -> None:
-    first = green.Popen(command(gate.wait), stdout=-1, pass_fds=gate.fds)
-    assert not os.get_blocking(first.stdout.fileno())
-    assert green.run(command("blocking:0"), stdin=first.stdout, stdout=-1).stdout == b"True"
-    assert not os.get_blocking(first.stdout.fileno())
-    gate.open()
-    assert first.stdout.read() == b""
-    first.wait()
-
-
 @pytest.mark.parametrize("as_number", [False, True], ids=["file", "number"])
 def test_a_slow_writer_does_not_end_the_reader(patched: Any, hub: Any, gate: Gate, as_number: bool) -> None:
     """Where the pipe is non-blocking, a reader that finds it empty gets EAGAIN, and gives up."""

@@ -38,11 +38,11 @@ def communicated(module: Any) -> tuple[int, int]:
     return 1, 2 * SIZE
 
 
-def waited(module: Any) -> tuple[int, int]:
+def waited(module: Any, method: str = "wait") -> tuple[int, int]:
     # It cannot end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
     child = module.Popen(["cat"], stdin=subprocess.PIPE)
     with pytest.raises(Exception, match="timed out"):
-        child.wait(0.05)
+        getattr(child, method)(0.05)
     child.stdin.close()
     # Not by wait(), whose calls are counted.
     _, status = os.waitpid(child.pid, 0)
@@ -56,14 +56,7 @@ def waited_without_poll() -> tuple[int, int]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.delattr(select, "poll", raising=False)
         # wait() of the green Popen is eventlet's own. Its communicate() comes here after Ctrl-C.
-        # As in waited(): one that ends by itself may have ended before.
-        popen: Any = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-        with pytest.raises(subprocess.TimeoutExpired):
-            popen._wait(0.05)
-        popen.stdin.close()
-        _, status = os.waitpid(popen.pid, 0)
-        popen.returncode = os.waitstatus_to_exitcode(status)
-    return 1, 0
+        return waited(subprocess, "_wait")
 
 
 def pipe() -> Any:

@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-import fastio
-from tests.outcome import outcome
+from tests.outcome import as_upstream, outcome
 
 PART = 5 << 20
 
@@ -83,15 +82,14 @@ def refusal(status: int, code: str) -> Any:
     return answer
 
 
-def same(patch: str, store: Any, wire: Wire, call: Callable[[Any], Any]) -> Any:
+def same(patch: str, store: Any, wire: Wire, call: Callable[[Any], Any], **settings: Any) -> Any:
     """Assert that ``call(store)`` comes to the same, also on the wire, with and without the patch; stock's outcome."""
-    seen = []
-    for names in ((), (patch,)):
+
+    def go() -> Any:
         wire.take()
-        with fastio.patched(names, strict=True):
-            seen.append((outcome(lambda: call(store)), wire.take()))
-    assert seen[0] == seen[1]
-    return seen[0]
+        return outcome(lambda: call(store)), wire.take()
+
+    return as_upstream(go, patch, strict=True, **settings)
 
 
 class Gate:

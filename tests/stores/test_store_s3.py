@@ -114,22 +114,17 @@ def test_sizes_around_the_parts(
     in_parts: Any, wire: Wire, parts: int, more: int, short: int | None, known: bool, chunk: Any
 ) -> None:
     data = DATA[: max(0, parts * PART + more)]
-    image_id = os.urandom(8).hex()
-    seen = []
-    settings: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"s3": chunk}}
-    for context in (fastio.patched([]), patched(**settings)):
+
+    def life(store: Any) -> Any:
         verifier = Verifier()
-        wire.take()
-        with context:
-            file = ImageFile(data, short)
-            added = in_parts.add(file, image_id, len(data) if known else 0, verifier=verifier)
-            requests = wire.take()
-            read = in_parts.read(added.url)
-            assert in_parts.size(added.url) == len(data)
-            in_parts.delete(added.url)
-        assert read == data
-        seen.append((added, requests, verifier.pieces))
-    assert seen[0] == seen[1]
+        added = store.add(ImageFile(data, short), "sizes", len(data) if known else 0, verifier=verifier)
+        assert (store.read(added.url) == data, store.size(added.url)) == (True, len(data))
+        store.delete(added.url)
+        return added, verifier.pieces
+
+    settings: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"s3": chunk}}
+    (added, _), _ = same(in_parts, wire, life, **settings)
+    assert added.size == len(data)
 
 
 @pytest.fixture(params=["store_s3", "s3_singlepart"])
