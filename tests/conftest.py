@@ -45,7 +45,7 @@ from fastio.patching import hooks, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
-#: What the fixture ``run_python`` is.
+#: The type of the fixture ``run_python``.
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 #: Every test has a time limit.
 pytest_plugins = ["benchmarks.tools.limits"]

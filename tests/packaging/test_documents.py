@@ -49,7 +49,7 @@ def test_the_setup_installs_what_there_is() -> None:
 
 
 def named(pattern: str) -> set[str]:
-    """What the pages have that is like this."""
+    """The names in the pages that are like this."""
     return {name for page in PAGES for name in re.findall(pattern, page.read_text(encoding="utf-8"))}
 
 

@@ -78,7 +78,7 @@ class TimeIsOver(Exception):
 class Ticker:
     """A greenlet that counts the turns of the hub while it is there, and looks how far something is in each of them.
 
-    :param look: tells how far it is
+    :param look: returns how far it is
     """
 
     def __init__(self, look: Callable[[], int] = lambda: 0) -> None:

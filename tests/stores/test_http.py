@@ -93,7 +93,7 @@ def test_a_slow_body_is_sent_while_it_comes(part: int, timeout: float | None) ->
     assert len(received) == 5
 
 
-#: What a session is asked for, twice, and the size of the blocks in which it sends.
+#: A request that a session makes twice, and the size of the blocks in which it sends.
 SENDS: dict[str, tuple[Callable[[Any, str], Any], int]] = {
     "as usual": (lambda session, url: session.put(url, data=Body(MIB)), MIB),
     "pickled": (lambda session, url: pickle.loads(pickle.dumps(session)).put(url, data=Body(MIB)), MIB),

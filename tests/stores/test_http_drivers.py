@@ -1,4 +1,4 @@
-"""``store_http``, ``store_swift``, ``store_vmware``: bodies of HTTP, in large chunks, as upstream's where servers fail.
+"""``store_http``, ``store_swift``, ``store_vmware``: bodies of HTTP, in large chunks, with the errors of upstream.
 
 Each case of a server and of a body is for all drivers that have such bodies.
 """
@@ -136,7 +136,7 @@ def by_swift(server: Any, fixture: Any, retries: int = 0) -> Iterator[bytes]:
     connection.close()
 
 
-#: What downloads, and the patch and the settings with which it does.
+#: How a driver downloads, and its patch and settings.
 WAYS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "http, small chunks": (by_http, "store_http", "*=256KiB"),
     "http, large chunks": (by_http, "store_http", "*=4MiB"),
