@@ -143,6 +143,9 @@ def test_it_is_a_patch_as_git_makes_them(patch: pathlib.Path) -> None:
     assert re.match(r"From 0{40} .*\nFrom: .+\nDate: .+\nSubject: \[PATCH\] ", head)
     message = head.partition("\n\n")[2]
     assert message and max(map(len, message.splitlines())) <= 72
+    # Of its review, which Gerrit asks for.
+    review = re.search(r"\n(\n|[A-Z][\w-]+: .*\n)Change-Id: I[0-9a-f]{40}$", message)
+    assert (review is None) == (release_of(patch)[0] in ("eventlet", "urllib3"))
     said = rest.partition("\ndiff --git ")[0]
     assert "\nCPython 3.15: " in said
     assert re.search(r"^Main: [0-9a-f]{12} of 20\d\d-\d\d-\d\d; (applies|does not apply, for .+)$", said, re.MULTILINE)
