@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from oslo_config.cfg import ConfigOpts
 
-    from fastio.config import Options, Settings
+    from fastio.config import Settings
     from fastio.exporters import Metrics
     from fastio.report import Report
 
@@ -56,17 +56,9 @@ def patch(
     from fastio import config
     from fastio.patching import patcher
 
-    report, _ = patcher.apply(names, strict, settings, _options(conf))
+    report, _ = patcher.apply(names, strict, settings, config.read_options(conf))
     _export(config.in_force())
     return report
-
-
-def _options(conf: ConfigOpts | None) -> Options | None:
-    if conf is None:
-        return None
-    from fastio import config
-
-    return config.read_options(conf)
 
 
 def _export(settings: Settings | None) -> None:
@@ -139,7 +131,7 @@ def patched(
 
     # A decorator without parentheses gives the function.
     names = registry.named(names, registry.names())
-    options = _options(conf)
+    options = config.read_options(conf)
 
     @contextmanager
     def patched() -> Iterator[Report]:

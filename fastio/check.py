@@ -194,7 +194,7 @@ def probe(
         conf, stores, given = configuration(files, directories, service)
         config.asked_about = conf
         # All settings are checked, and no trace is written.
-        settings = config.resolve({}, options=fastio._options(conf))
+        settings = config.resolve({}, options=config.read_options(conf))
         fastio.patch(conf=conf, trace=None)
     except FastioError as error:
         return {"error": str(error)}

@@ -402,9 +402,13 @@ def list_opts() -> list[tuple[str, list[Any]]]:
     return [(GROUP, options)]
 
 
-def read_options(conf: Any) -> dict[str, tuple[Any, str]]:
-    """Return the settings that ``conf`` has, with where each was found, and log unknown options of its files once."""
+def read_options(conf: Any) -> dict[str, tuple[Any, str]] | None:
+    """Return the settings that ``conf`` has, with where each was found, and log unknown options of its files once.
 
+    None without a ``conf``.
+    """
+    if conf is None:
+        return None
     for group, options in list_opts():
         conf.register_opts(options, group=group)
     found = {}
