@@ -165,7 +165,14 @@ class Report(NamedTuple):
         :param everything: also patches of which nothing is installed, each target, and all settings
         :param width: columns of the terminal; None: as wide as the tables are
         """
-        return _text(self, everything, width)
+        settings = _settings(self, everything)
+        parts = [
+            _lines(_about(self), width),
+            *(_list(title, notes, width) for title, notes in _attention(self) if notes),
+            (_targets(self) if everything else _patches(self)).text(width),
+            settings.text(width) if settings.rows else "All settings have their defaults.",
+        ]
+        return "\n\n".join(parts if everything else [*parts, _lines([_MORE], width, "")])
 
 
 class Patch(NamedTuple):
@@ -202,18 +209,6 @@ def _plain(value: Any) -> Any:
 # A report as people read it: what needs attention first, and details for those who ask.
 
 _MORE = "fastio status --all shows every target and every setting; --patch NAME shows one patch."
-
-
-def _text(report: Report, everything: bool, width: int | None) -> str:
-    """See :meth:`Report.text`."""
-    settings = _settings(report, everything)
-    parts = [
-        _lines(_about(report), width),
-        *(_list(title, notes, width) for title, notes in _attention(report) if notes),
-        (_targets(report) if everything else _patches(report)).text(width),
-        settings.text(width) if settings.rows else "All settings have their defaults.",
-    ]
-    return "\n\n".join(parts if everything else [*parts, _lines([_MORE], width, "")])
 
 
 def _lines(lines: Sequence[str], width: int | None, indent: str = "  ") -> str:
