@@ -83,13 +83,9 @@ def table() -> dict[str, dict[str, str]]:
     return json.loads(loader.get_data(os.path.join(os.path.dirname(__file__), "fingerprints.json")))
 
 
-def is_known_python() -> bool:
-    """Whether a release of the running minor version of Python is in the table."""
-    return PYTHON in _minors()
-
-
 @cache
-def _minors() -> set[str]:
+def known_pythons() -> set[str]:
+    """The minor versions of Python of which a release is in the table."""
     known = (text.split(" ") for of_key in table().values() for text in of_key.values())
     return {version.rpartition(".")[0] for name, *versions in known if name == CPYTHON for version in versions}
 

@@ -81,7 +81,7 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
             return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
-    if not known_code.is_known_python():
+    if known_code.PYTHON not in known_code.known_pythons():
         untested = known_code.PYTHON.endswith(known_code.FREE_THREADED)
         why = "a free-threaded build, with which fastio was never tested" if untested else "no fingerprints"
         found = f"Python {known_code.PYTHON}: {why}"
