@@ -54,9 +54,7 @@ class Hook:
 
     def switch_on(self, patch: Patch, target: Target) -> None:
         """Have ``patch`` in effect, with the others that are."""
-        layers = {**self.layers, patch.name: target}
-        self.call = self._compose(layers)
-        self.layers = layers
+        self._put({**self.layers, patch.name: target})
         self.active = True
         for place in self.copies if self.on_top() is not None else [self._place, *self.copies]:
             if place.get() is self.original:
@@ -64,10 +62,8 @@ class Hook:
 
     def switch_off(self, patch: Patch) -> None:
         """Have ``patch`` out of effect; with the last one the original comes back."""
-        layers = {name: target for name, target in self.layers.items() if name != patch.name}
-        self.call = self._compose(layers)
-        self.layers = layers
-        if not layers:
+        self._put({name: target for name, target in self.layers.items() if name != patch.name})
+        if not self.layers:
             self.active = False
             self.remove()
 
@@ -94,12 +90,13 @@ class Hook:
     def _find_function(self) -> places.Found | None:
         return places.find(self.attribute, lambda value: value is self.function)
 
-    def _compose(self, layers: dict[str, Target]) -> Callable[..., Any]:
+    def _put(self, layers: dict[str, Target]) -> None:
+        """Have these patches in effect, or, if one cannot be made, those of before."""
         call = self.original
         for name in registry.all_names():
             if name in layers and not layers[name].plain:
                 call = layers[name].make(call, self)
-        return call
+        self.call, self.layers = call, layers
 
 
 class UnknownCodeError(Exception):
