@@ -4,7 +4,6 @@ The state is read from the live objects: a patch is applied if the attribute lea
 function and our function is switched on, whatever was called before.
 """
 
-import functools
 import importlib
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,8 +21,6 @@ from fastio.version import VERSION
 #: Serializes changes of the records, the hooks and the settings in force.
 _turns = Exclusive()
 _STATE = state.STATE
-#: Takes back what a call did.
-_Undo = Callable[[], None]
 
 
 def apply(
@@ -103,7 +100,7 @@ _LATER = "called while this thread is at another call of fastio's: done when tha
 
 def _apply_alone(
     named: Sequence[str] | None, strict: bool, arguments: Mapping[str, object], options: config.Options | None
-) -> tuple[list[Entry], config.Settings, _Undo | None]:
+) -> tuple[list[Entry], config.Settings, Callable[[], None] | None]:
     """The entries, the settings, and what takes it back; None if it was strict, something was left alone, and it is."""
     # Another thread may have changed the options since they were looked at first.
     settings = _resolve(arguments, options=options)
@@ -132,40 +129,25 @@ def _apply_alone(
         _STATE.wanted[name] = by_name or _STATE.wanted.get(name, False)
         entries += _each(name, _apply_target)
 
-    added = frozenset(chosen).difference(wanted_before)
-    undo = functools.partial(_take_back, added, disabled, wanted_before, settings_before, options_before)
+    def undo() -> None:
+        _switch_off(frozenset(chosen).difference(wanted_before))
+        config.put_in_force(settings_before)
+        config.put_options(options_before)
+        _take_back_what_is_not_accepted()
+        for name, by_name in wanted_before.items():
+            # A patch that was taken back since then stays off.
+            if name in disabled or name in _STATE.wanted:
+                _STATE.wanted[name] = by_name
+                if name in disabled:
+                    _each(name, _apply_target)
+        _end_trace()
+        if settings_before is not None and _records():
+            _begin_trace(settings_before)
+
     if strict and any(entry.left_alone for entry in entries):
         undo()
         return entries, settings, None
     return entries, settings, undo
-
-
-def _take_back(
-    added: Collection[str],
-    disabled: Collection[str],
-    wanted: Mapping[str, bool],
-    settings: config.Settings | None,
-    options: config.Options,
-) -> None:
-    """Restore the state before a call.
-
-    :param added: patches that it has applied
-    :param disabled: patches that it has switched off
-    :param wanted: patches that were asked for before it
-    """
-    _switch_off(added)
-    config.put_in_force(settings)
-    config.put_options(options)
-    _take_back_what_is_not_accepted()
-    for name, by_name in wanted.items():
-        # A patch that was taken back since then stays off.
-        if name in disabled or name in _STATE.wanted:
-            _STATE.wanted[name] = by_name
-            if name in disabled:
-                _each(name, _apply_target)
-    _end_trace()
-    if settings is not None and _records():
-        _begin_trace(settings)
 
 
 def _take_back_what_is_not_accepted() -> None:
