@@ -18,6 +18,7 @@ from fastio.io import hashing, hashing_once
 from fastio.io.hashing import pool
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
@@ -34,14 +35,11 @@ def make_pass(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return one_pass
 
 
-class _Hashlib:
+class _Hashlib(Proxy):
     """``hashlib`` whose hash objects leave their work to threads."""
 
-    def __init__(self, module: Any) -> None:
-        self._module = module
-
     def __getattr__(self, name: str) -> Any:
-        make = getattr(self._module, name)
+        make = super().__getattr__(name)
 
         def made(*args: Any, **kwargs: Any) -> Any:
             _counts.took()

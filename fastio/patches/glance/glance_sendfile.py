@@ -27,6 +27,7 @@ from fastio.io import file_pieces, file_sending
 from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
 from fastio.patches.glance import _bodies, _uwsgi
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
 
 _counts = counters.of(__name__)
@@ -63,21 +64,18 @@ def _why_not(handler: Any, response: _wsgi.Response) -> Cause | None:
     return None if unframed else Reason.FRAMING
 
 
-class Body:
+class Body(Proxy):
     """Iterate in place of ``body``: bytes are for the server to send, pieces are sent here."""
 
     def __init__(self, body: Any, connection: Any, response: _wsgi.Response) -> None:
-        self._body = body
+        super().__init__(body)
         self._connection = connection
         self._response = response
         self._local = file_sending.is_local(connection)
         self._pace = Pace()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._body, name)
-
     def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._body:
+        for chunk in self.__wrapped__:
             if type(chunk) is not file_pieces.Piece:
                 yield chunk
                 continue
@@ -90,8 +88,8 @@ class Body:
 
     def _uncount(self, left: int) -> None:
         """Correct the counters of sent bytes, which count chunks before they are sent."""
-        if _bodies.source(self._body) is not None and hasattr(self._body, "bytes_written"):
-            self._body.bytes_written -= left
+        if _bodies.source(self.__wrapped__) is not None and hasattr(self.__wrapped__, "bytes_written"):
+            self.__wrapped__.bytes_written -= left
 
     def _send(self, piece: file_pieces.Piece) -> None:
         """Send ``piece``, or as much of it as there is in the file and can be sent without reading it."""

@@ -129,20 +129,17 @@ class Answer:
         return self._start_response(status, headers, *more)
 
 
-class Download:
+class Download(Proxy):
     """The body that the server is given: empty, if the transfer can be given away; else upstream's."""
 
     def __init__(self, body: Any, part: Part, request: str) -> None:
-        self._body = body
+        super().__init__(body)
         self._part = part
         self._request = request
         self._chunks = self._iterate()
         self._source: _File | _Store | None = None
         self._given = False
         self._began = time.monotonic()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._body, name)
 
     def __iter__(self) -> Download:
         return self
@@ -159,8 +156,8 @@ class Download:
                 self._source.close()
 
     def _close_body(self) -> None:
-        if hasattr(self._body, "close"):
-            self._body.close()
+        if hasattr(self.__wrapped__, "close"):
+            self.__wrapped__.close()
 
     def use(self, file: file_pieces.PieceFile) -> bool:
         """Take note of the file that the body comes from."""
@@ -173,7 +170,7 @@ class Download:
         return relay is not None
 
     def _iterate(self) -> Any:
-        self._iterator = iter(self._body)
+        self._iterator = iter(self.__wrapped__)
         first = next(self._iterator, None)
         if first is None:
             return
