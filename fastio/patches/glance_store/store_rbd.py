@@ -71,11 +71,15 @@ def _with_images(image: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class _Request:
-    """One ``aio_read`` or ``aio_write`` under way."""
+    """One ``aio_read`` or ``aio_write`` under way.
 
-    def __init__(self, offset: int, length: int) -> None:
+    :param data: what is written
+    """
+
+    def __init__(self, offset: int, length: int, data: bytes = b"") -> None:
         self.offset = offset
         self.length = length
+        self.data = data
         self.completion: Any = None
         self._result: int | None = None
         self._answers: dict[Any, bytes | None] = {}
@@ -107,22 +111,19 @@ class _Request:
             self.completion.wait_for_complete_and_cb()
 
 
-class _OpenImage:
+class _OpenImage(Proxy):
     """Stands for an image of librbd, for calls that do not want the original itself."""
 
     def __init__(self, image: Any) -> None:
-        self._wrapped = image
-        self._under_way: deque[Any] = deque()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wrapped, name)
+        super().__init__(image)
+        self._under_way: deque[_Request] = deque()
 
     def _settle(self) -> None:
         """Wait until nothing is under way; a failure raises."""
         raise NotImplementedError
 
     def __enter__(self) -> _OpenImage:
-        self._wrapped.__enter__()
+        self.__wrapped__.__enter__()
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
@@ -133,7 +134,7 @@ class _OpenImage:
             # Perhaps the garbage collector ends a generator, and nothing may switch greenlets then.
             while self._under_way:
                 self._under_way.popleft().wait_natively()
-            closed = self._wrapped.__exit__(kind, error, traceback)
+            closed = self.__wrapped__.__exit__(kind, error, traceback)
         return closed
 
 
@@ -155,7 +156,7 @@ class ReadAhead(_OpenImage):
         # another thread it gives back to the system after each chunk, and gets it again page by page.
         if flags or not length or not ahead and current.hub() is None:
             self._settle()
-            return self._wrapped.read(offset, length, *flags)
+            return self.__wrapped__.read(offset, length, *flags)
         if not self._under_way or (self._under_way[0].offset, self._under_way[0].length) != (offset, length):
             self._settle()
             self._ask(offset, length)
@@ -168,13 +169,13 @@ class ReadAhead(_OpenImage):
         if count != length or data is None:
             _counts.fell_back(Reason.REFUSED)
             # Raises what it does, or makes up for it.
-            return self._wrapped.read(offset, length)
+            return self.__wrapped__.read(offset, length)
         _counts.moved(length)
         return data
 
     def _ask(self, offset: int, length: int) -> None:
         request = _Request(offset, length)
-        request.completion = self._wrapped.aio_read(offset, length, request.done)
+        request.completion = self.__wrapped__.aio_read(offset, length, request.done)
         self._under_way.append(request)
         self._next_ahead = offset + length
 
@@ -182,14 +183,6 @@ class ReadAhead(_OpenImage):
         while self._under_way:
             self._under_way[0].wait()
             self._under_way.popleft().end()
-
-
-class _Write(_Request):
-    """One ``aio_write``, and what it writes."""
-
-    def __init__(self, offset: int, data: bytes) -> None:
-        super().__init__(offset, len(data))
-        self.data = data
 
 
 class WriteBehind(_OpenImage):
@@ -201,18 +194,18 @@ class WriteBehind(_OpenImage):
 
     def write(self, data: bytes, offset: int, *flags: Any) -> int:
         if self._size is None:
-            self._size = self._wrapped.size()
+            self._size = self.__wrapped__.size()
         if flags or type(data) is not bytes or offset + len(data) > self._size:
             # Bytes beyond the end are silently cut off by aio_write, and are an error of write.
-            self._finish(0)
-            return self._wrapped.write(data, offset, *flags)
-        self._finish(min(AHEAD, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
-        request = _Write(offset, data)
-        request.completion = self._wrapped.aio_write(data, offset, request.done)
+            self._settle()
+            return self.__wrapped__.write(data, offset, *flags)
+        self._settle(min(AHEAD, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
+        request = _Request(offset, len(data), data)
+        request.completion = self.__wrapped__.aio_write(data, offset, request.done)
         self._under_way.append(request)
         return len(data)
 
-    def _finish(self, left: int) -> None:
+    def _settle(self, left: int = 0) -> None:
         """Wait until no more than ``left`` writes are under way."""
         while len(self._under_way) > left:
             request = self._under_way[0]
@@ -222,16 +215,13 @@ class WriteBehind(_OpenImage):
                 _counts.fell_back(Reason.REFUSED)
                 # Raises the retry's error, or makes up for it. The first failure stays the first: where the driver
                 # catches the error and tries its own write again, this one is tried again before, and is not lost.
-                self._wrapped.write(request.data, request.offset)
+                self.__wrapped__.write(request.data, request.offset)
             self._under_way.popleft().end()
 
     def __getattr__(self, name: str) -> Any:
-        self._finish(0)
+        self._settle()
         self._size = None
         return super().__getattr__(name)
-
-    def _settle(self) -> None:
-        self._finish(0)
 
 
 def _capable(image_class: Callable[[Any], Any], call: str) -> Callable[[Any], Any]:
