@@ -247,16 +247,16 @@ def measure() -> Iterator[Measured]:
         reads = _count(stack, _read_functions(), bool)
         waits = _count(stack, _wait_functions(), lambda _: True)
         own = _fastio_reads()
-        memory_known = _reset_peak()
-        memory = _peak()
+        memory_known = reset_peak()
+        memory = peak()
         cpu = _cpu_seconds()
         start = time.perf_counter()
         yield measured
         measured.seconds = time.perf_counter() - start
         measured.cpu_seconds = _cpu_seconds() - cpu
-        peak = _peak()
-        if memory_known or peak > memory:
-            measured.peak_memory = peak - memory
+        most = peak()
+        if memory_known or most > memory:
+            measured.peak_memory = most - memory
         measured.reads = reads() + _fastio_reads() - own or None
         measured.waits = waits() or None
 
@@ -266,19 +266,19 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _reset_peak() -> bool:
+def reset_peak(process: int | str = "self") -> bool:
     """Make the kernel forget the peak up to now; False where it does not let us (then only a new peak can be seen)."""
     try:
-        with open("/proc/self/clear_refs", "w") as file:
+        with open(f"/proc/{process}/clear_refs", "w") as file:
             file.write("5")
     except OSError:
         return False
     return True
 
 
-def _peak() -> int:
-    """The largest resident memory of this process in bytes (``ru_maxrss`` would include the process it came from)."""
-    with open("/proc/self/status") as file:
+def peak(process: int | str = "self") -> int:
+    """The largest resident memory of a process in bytes (``ru_maxrss`` would include the process it came from)."""
+    with open(f"/proc/{process}/status") as file:
         for line in file:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024

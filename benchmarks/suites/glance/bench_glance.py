@@ -12,8 +12,8 @@ Imports go into three stores: from the staging area, from nginx (``web-download`
 
 Slow clients read or send at a limited rate: how long other requests wait, and what rate the clients get, as shipped.
 Slow uploads hold the workers with fastio, too. The known remedies are measured with stock: ``post-buffering`` of
-uWSGI, and nginx in front, which takes the whole body before it asks glance. The slow readers, a download and an upload
-are also measured with the options of deployments (``-k kolla``).
+uWSGI, and nginx in front, which takes the whole body before it asks glance. The slow clients, a download and an upload
+are also measured with the options of deployments (``-k kolla``): "advised" is fastio with nginx in front.
 """
 
 from collections.abc import Iterator, Mapping
@@ -206,12 +206,19 @@ def _deployed(deployment: str, task: str) -> Case:
 def _slow(clients: int, kind: str = "", deployment: str = "glance") -> Case:
     (release, own), (rate, size), chunked = SERVICES[SHIPPED], LOADS[clients], KINDS.get(kind, 0)
     shipped = deployment == "glance"
-    rows = WAYS if kind else {"stock": "", "fastio": "fastio", **({"reference-nginx": "nginx"} if shipped else {})}
     own, served = (own, "it is shipped") if shipped else ({**own, "deployment": deployment}, f"{deployment} has it")
+    rows, others = {"stock": "", "fastio": "fastio"}, {"fastio": (release, {**own, "fastio": "on"})}
+    if kind and shipped:
+        rows = WAYS
+        others["post-buffering"] = (release, {**own, "post_buffering": MIB})
+        others["proxied"] = (release, {**own, "proxied": 1})
+    elif kind:
+        rows["advised"] = "proxied"
+        others["proxied"] = (release, {**own, "proxied": 1, "fastio": "on"})
+    elif shipped:
+        rows["reference-nginx"] = "nginx"
+        others["nginx"] = ("http", {})
     why_not = servers.why_not("http")
-    others: dict[str, tuple[str, Mapping[str, Any]]] = {
-        "post-buffering": (release, {**own, "post_buffering": MIB}), "proxied": (release, {**own, "proxied": 1}),
-    } if kind else {"nginx": ("http", {})} if shipped else {}  # fmt: skip
     words = f"{clients} {'chunked ' * chunked}uploads" if kind else f"{clients} clients"
     return Case(
         name=slow_name(clients, kind, *([] if shipped else [deployment])),
@@ -226,10 +233,10 @@ def _slow(clients: int, kind: str = "", deployment: str = "glance") -> Case:
             "task": "upload" if kind else "download", "source": ELSEWHERE, "chunked": chunked,
         },
         quick={"clients": 5, "rate": 4 * MIB, "size": MIB, "ramp": 0, "seconds": 0}, rounds=3, warmup=0,
-        baseline="stock", columns=("p50_ms", "p99_ms", "worst_ms", "served"),
+        baseline="stock", columns=("p50_ms", "p99_ms", "worst_ms", "served", "rss_mib"),
         backend=release, backend_parameters=own,
-        beside={"fastio": (release, {**own, "fastio": "on"}), **others},
-        prepare="prepare", long=clients != min(LOADS) or bool(chunked) or deployment not in ("glance", "kolla-ansible"),
+        beside=others, prepare="prepare",
+        long=clients != min(LOADS) or bool(chunked) or deployment not in ("glance", "kolla-ansible"),
     )  # fmt: skip
 
 
@@ -316,6 +323,7 @@ CASES = [
     *(_slow(clients, deployment=deployment) for deployment in DEPLOYED for clients in LOADS),
     *(_deployed(deployment, task) for deployment in DEPLOYED for task in ("download", "upload")),
     *(_slow(SLOW_UPLOADS, kind) for kind in KINDS),
+    *(_slow(SLOW_UPLOADS, "uploads", deployment) for deployment in DEPLOYED),
 ]
 
 

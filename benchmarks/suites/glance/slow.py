@@ -24,7 +24,8 @@ Parameters:
 
 Results: of the measured time ``bytes``, ``seconds``, the number of transfers that have ended (``transfers``) and of
 clients that moved any byte (``served``); of the other requests ``p50_ms``, ``p99_ms``, ``worst_ms`` and their number
-(``requests``); ``server_cpu_seconds``, of a proxy in front as well.
+(``requests``); ``server_cpu_seconds``, of a proxy in front as well, and the largest resident memory of one of the
+server's processes (``rss_mib``).
 """
 
 import contextlib
@@ -34,10 +35,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness import probes
-from benchmarks.harness.modes import warmed
+from benchmarks.harness.modes import MIB, warmed
 from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.slow_clients import Clients, Plan
-from benchmarks.harness.worker import digests, random_payload, surroundings
+from benchmarks.harness.worker import digests, peak, random_payload, reset_peak, surroundings
 from benchmarks.operations.services import Glance, Nginx, downloaded_sha512, sha512
 
 
@@ -82,6 +83,8 @@ def _measured(
 ) -> tuple[dict[str, Any], Sequence[str]]:
     """The figures of the clients and of the other requests; and the images that uploads have completed."""
     # A server whose workers are all busy would not answer the first of them.
+    for pid in pids:
+        reset_peak(pid)
     with Requests(source.port, source.cheap, at_once=False) as requests, Clients(plan) as clients:
         with probes.measured(pids=pids, waiting=True) as figures:
             requests.begin()
@@ -89,4 +92,5 @@ def _measured(
             clients.wait()
             found = clients.stop()
         moved = {"bytes": found["bytes"], "transfers": found["ended"], "served": found["served"]}
-        return {**figures, **moved, **requests.stop()}, found["complete"]
+        memory = {"rss_mib": max(map(peak, pids)) / MIB}
+        return {**figures, **moved, **memory, **requests.stop()}, found["complete"]
