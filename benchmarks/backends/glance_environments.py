@@ -36,7 +36,7 @@ class Environment:
     beside: tuple[str, ...]
     #: of this checkout
     extras: str
-    #: older releases of uWSGI, each in a directory of its own
+    #: older releases of uWSGI, each in a separate directory
     uwsgi: tuple[str, ...] = ()
 
     @property

@@ -40,9 +40,9 @@ ROWS = {
     "glance-api: download": "glance* *-download, deployments *-download",
     "glance-api: upload, import": f"{_UPLOADS}, disk_uploads *, imports *, glance* *-disk, glance* *-import",
     "glance-api: many downloads": "concurrency* glance-*, concurrency* offered-glance-*, concurrency* network-*, "
-    f"offered_load* glance-*, network* *, {_SLOW}, slow_uploads *, glance* *-uploads*",
+    f"offered_load* glance-*, network* *, {_SLOW}, slow_uploads* *, glance* *-uploads*",
     "other requests' p99 beside downloads": f"glance* *-download, {_SLOW}",
-    "other requests' p99 beside uploads": f"{_UPLOADS}, slow_clients* *-uploads*, slow_uploads *, glance* *-uploads*",
+    "other requests' p99 beside uploads": f"{_UPLOADS}, slow_clients* *-uploads*, slow_uploads* *, glance* *-uploads*",
     "clients: download, upload": "glance_client* client-*, client_* *, uploads *, clients *",
     "WSGI server: with Content-Length": "wsgi length-*, processes wsgi-length-*",
     "WSGI server: chunked": "wsgi chunked-*, processes wsgi-chunked-*",

@@ -1,6 +1,6 @@
 """Proxies in front of glance 33, as deployments have them: by HTTP, or by uWSGI's own protocol.
 
-That of nginx by HTTP is the one of doc/source/operators/glance.rst.
+doc/source/operators/glance.rst has the configuration of nginx by HTTP.
 """
 
 import re

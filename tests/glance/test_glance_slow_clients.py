@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 import fastio
-from benchmarks.backends import nginx
 from benchmarks.backends.base import HOST, ROOT, reserved_port
 from benchmarks.backends.glance import DEPLOYMENTS, SCHEMA, Service
 from benchmarks.backends.glance_api import Api, sha512
@@ -70,7 +69,7 @@ def all_closed(sending: Sending) -> bool:
 
 
 #: How glance 33 is served: the deployment, what is in front of it, or the release of uWSGI.
-SERVED: dict[str, dict[str, str]] = {
+SERVED: dict[str, dict[str, Any]] = {
     **{name: {"deployment": name} for name in DEPLOYMENTS},
     "kolla-ansible": {"deployment": "kolla-ansible", "front": "haproxy"},
     "openstack-ansible": {"deployment": "openstack-ansible", "front": "haproxy"},
@@ -78,24 +77,33 @@ SERVED: dict[str, dict[str, str]] = {
     "Debian": {"deployment": "Debian", "front": "Apache"},
     **{name: {"front": name} for name in fronts.BY_UWSGI},
     **{f"uWSGI {release}": {"release": release} for release in ENVIRONMENTS["glance33"].uwsgi},
+    "mules and spoolers": {"uwsgi": {"mules": "2", "spooler": "temporary", "master-as-root": "true"}},
 }
+
+
+def behind(
+    start: Callable[..., Sending], front: str, option: str = "", uwsgi: Mapping[str, str] | None = None, **options: Any
+) -> Sending:  # fmt: skip
+    """Start glance, and a proxy in front of it if one is named, which is asked then."""
+    with reserved_port() as reserved:
+        port = reserved.getsockname()[1]
+        by_uwsgi = {"socket": f"{HOST}:{port}"} if front in fronts.BY_UWSGI else {}
+        sending = start(uwsgi={**by_uwsgi, **(uwsgi or {})}, **options)
+        if front:
+            upstream = port if by_uwsgi else sending.service.http_port
+            sending.api = Api(fronts.start(front, sending.service, upstream, option))
+    return sending
 
 
 @services
 @pytest.mark.parametrize("served", SERVED)
 def test_a_slow_client_holds_no_worker(start: Callable[..., Sending], served: str) -> None:
-    front, options = SERVED[served].get("front"), {**SERVED[served]}
-    options.pop("front", None)
+    options = {"front": "", **SERVED[served]}
     release = options.get("release")
     if release and not uwsgi_program(usable("glance-33")().python(), release).exists():
         pytest.skip(f"uWSGI {release} could not be built for this Python")
-    with reserved_port() as reserved:
-        port = reserved.getsockname()[1]
-        by_uwsgi = {"socket": f"{HOST}:{port}"} if front in fronts.BY_UWSGI else {}
-        sending = start(uwsgi=by_uwsgi, **options)
-        service = sending.service
-        if front:
-            sending.api = Api(fronts.start(front, service, port if by_uwsgi else service.http_port))
+    sending = behind(start, **options)
+    service = sending.service
     assert f"*** Starting uWSGI {release or '2.0'}" in service.log()
     image = sending.api.make(DATA)
     assert sending.api.show(image)["os_hash_value"] == sha512(DATA)
@@ -306,34 +314,54 @@ def test_an_unknown_server_is_left_alone(start: Callable[..., Sending]) -> None:
     assert given_away(sending) == []
 
 
+TAKEN, HELD = "the worker is free meanwhile", "the worker is held"
+#: Proxy in front, or option of uWSGI -> option of the proxy, and what becomes of a slow upload with its length, and of
+#: a chunked one. A status is that of a refusal, with stock as well.
+UPLOADS: dict[str, tuple[str, str | int, str | int]] = {
+    "": ("", HELD, HELD),
+    "post-buffering": ("", HELD, HELD),
+    "nginx": ("", TAKEN, TAKEN),
+    "uwsgi_pass": ("", TAKEN, 500),
+    "haproxy": ("option http-buffer-request", HELD, HELD),
+    "Apache": ("SetEnv proxy-sendcl 1", HELD, TAKEN),
+    "mod_proxy_uwsgi": ("", HELD, 411),
+}
+
+
 @services
-@pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "chunked"])
-@pytest.mark.parametrize("way", ["alone", "post-buffering", "nginx"])
-def test_a_slow_upload_holds_a_worker_unless_a_proxy_takes_it(
-    start: Callable[..., Sending], way: str, chunked: bool
-) -> None:
-    sending = start(post_buffering=65536 if way == "post-buffering" else 0)
-    service, image = sending.service, sending.api.create()
-    port = service.http_port
-    if way == "nginx":
-        port, _ = nginx.start_proxy(service, service.http_port, SCHEMA, tls=False)
-    client = Api(port, timeout=100)
-    with client.started_upload(image, part(DATA[:MIB], chunked), None if chunked else len(DATA)) as sock:
-        # There is one worker, with one thread, and it was this client that came first.
-        if way == "nginx":
-            assert Api(port).ask("GET", SCHEMA).status == 200
+@pytest.mark.parametrize("way", UPLOADS)
+def test_a_slow_upload_holds_a_worker_unless_a_proxy_takes_it(start: Callable[..., Sending], way: str) -> None:
+    option, *outcomes = UPLOADS[way]
+    buffering = way == "post-buffering"
+    sending = behind(start, "" if buffering else way, option, post_buffering=65536 if buffering else 0)
+    for chunked, outcome in zip((False, True), outcomes, strict=True):
+        image = sending.api.create()
+        with sending.api.started_upload(image, part(DATA[:MIB], chunked), None if chunked else len(DATA)) as sock:
+            # There is one worker, with one thread, and it was this client that came first.
+            if outcome == HELD:
+                until(partial(is_held, sending.service), "the upload to come through the proxy")
+            else:
+                assert Api(sending.service.http_port).ask("GET", SCHEMA).status == 200
+            # uWSGI puts chunks into no file.
+            if way == "nginx" or buffering and not chunked:
+                until(partial(temporary_bytes, sending.service), "the temporary file")
+            elif not way or buffering:
+                assert temporary_bytes(sending.service) == 0
+            sock.sendall(part(DATA[MIB:], chunked) + (b"0\r\n\r\n" if chunked else b""))
+            status = int(sock.recv(4096).split(maxsplit=2)[1])
+        shown = sending.api.show(image)
+        if outcome in (HELD, TAKEN):
+            assert (status, shown["size"], shown["os_hash_value"]) == (204, len(DATA), sha512(DATA))
         else:
-            with pytest.raises(TimeoutError):
-                Api(port, timeout=0.5).ask("GET", SCHEMA)
-        # uWSGI puts chunks into no file.
-        if way == "nginx" or way == "post-buffering" and not chunked:
-            until(partial(temporary_bytes, service), "the temporary file")
-        else:
-            assert temporary_bytes(service) == 0
-        sock.sendall(part(DATA[MIB:], chunked) + (b"0\r\n\r\n" if chunked else b""))
-        assert b" 204 " in sock.recv(4096).partition(b"\r\n")[0]
-    shown = sending.api.show(image)
-    assert (shown["status"], shown["size"], shown["os_hash_value"]) == ("active", len(DATA), sha512(DATA))
+            assert (status, shown["status"]) == (outcome, "queued")
+
+
+def is_held(service: Service) -> bool:
+    """Whether the only worker gives no answer."""
+    try:
+        return not Api(service.http_port, timeout=0.5).ask("GET", SCHEMA)
+    except TimeoutError:
+        return True
 
 
 def part(data: bytes, chunked: bool) -> bytes:
