@@ -10,11 +10,12 @@ from typing import Any
 
 from benchmarks.harness import machine
 from benchmarks.harness.results import CaseResult, Result, VariantResult
-from benchmarks.load import Wrong, analysis, bottleneck, files, stages, usage
+from benchmarks.load import Wrong, analysis, bottleneck, files, usage
 from benchmarks.load.analysis import Operations, Run, Window
 from benchmarks.load.bottleneck import Limits
 from benchmarks.load.plan import Operation
 from benchmarks.load.usage import Usage
+from benchmarks.load.workload import FORMAT, SUMMARY, VERSION
 from fastio.tables import EMPTY, Table, number
 
 MIB = 1 << 20
@@ -61,13 +62,13 @@ def read(directory: Path) -> Found:
 
     :raises Wrong: if there is neither
     """
-    if not (directory / stages.SUMMARY).exists():
+    if not (directory / SUMMARY).exists():
         run = analysis.read(directory)
         kinds = sorted(set(map(str, run.operations.kind)))
         own = {kind: figures(run, None, run.operations[run.operations.kind == kind]) for kind in kinds}
         works = [Measured(kind, run, each, {"doubts": notes(run)}) for kind, each in own.items()]
         return Found(directory.name, works)
-    data = files.read(directory / stages.SUMMARY, "workload", stages.FORMAT, stages.VERSION)
+    data = files.read(directory / SUMMARY, "workload", FORMAT, VERSION)
     found = Found(data["name"], [])
     try:
         samples = usage.read(directory)

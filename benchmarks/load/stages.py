@@ -20,11 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.load import Failed, Wrong, agent, files, measuring, protocols
-from benchmarks.load.workload import Stage, Work, Workload
-
-SUMMARY = "workload.json"
-FORMAT = "fastio-load-workload"
-VERSION = 1
+from benchmarks.load.workload import FORMAT, SUMMARY, VERSION, Stage, Work, Workload
 
 #: Seconds beyond its own time and its operations' patience after which a work's load generator is ended.
 MARGIN = 180.0

@@ -10,6 +10,11 @@ from dataclasses import dataclass, replace
 
 from benchmarks.load.plan import Plan
 
+#: The file that says how a workload was carried out, and its format.
+SUMMARY = "workload.json"
+FORMAT = "fastio-load-workload"
+VERSION = 1
+
 KINDS = ("init", "prepare", "normal", "cleanup", "dispose", "delay")
 #: Done even if something before has failed: nothing is to be left.
 CLEANING = ("cleanup", "dispose")
