@@ -3,7 +3,7 @@
 ``all`` stands for every suite. The glance environments that a suite needs are made first, where ``BENCHMARK_GLANCE32``
 and ``BENCHMARK_GLANCE33`` name interpreters that do not exist yet. Each suite writes ``results/SUITE.json``. Several
 suites run side by side with ``--quick``, which measures nothing. ``soak [--seconds S]`` runs
-:mod:`benchmarks.tools.soak`.
+``benchmarks.tools.soak``.
 """
 
 import subprocess
@@ -37,11 +37,11 @@ def main(arguments: Sequence[str]) -> int:
     count = options.index(True) if True in options else len(arguments)
     chosen, known = list(arguments[:count]), names()
     if not chosen:
-        print(f"{__doc__}\nSuites: {', '.join(known)}", file=sys.stderr)
-        return 2
+        print(f"{__doc__.replace('`', '')}\nSuites: {', '.join(known)}")
+        return 0
     for name in chosen:
         if name not in (*known, "all"):
-            print(f"no suite {name!r}{meant(name, known)}; suites: all, {', '.join(known)}", file=sys.stderr)
+            print(f"no suite {name!r}; suites: all, {', '.join(known)}{meant(name, known)}", file=sys.stderr)
             return 2
     chosen = known if "all" in chosen else chosen
     if status := _set_up(sorted({each for suite in chosen for each in GLANCE.get(suite, ())})):

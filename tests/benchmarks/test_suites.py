@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from benchmarks import __main__ as command
 from benchmarks.backends import BACKENDS, SERVICES
 from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT, Options
@@ -54,3 +55,10 @@ def test_every_suite_is_collected():
 @pytest.mark.parametrize("name", known())
 def test_every_suite_says_what_it_is(name):
     assert len(Suite(name).about) > 20
+
+
+def test_the_command_lists_the_suites(capsys):
+    assert command.main([]) == 0
+    assert f"Suites: {', '.join(command.names())}\n" in capsys.readouterr().out
+    assert command.main(["sheepdgo"]) == 2
+    assert capsys.readouterr().err.endswith("; did you mean 'sheepdog'?\n")
