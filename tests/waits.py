@@ -67,7 +67,7 @@ IN_THE_HUB = {
      "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead._settle", "self._under_way[0].wait()"): "a worker's",
-    ("patches/glance_store/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
+    ("patches/glance_store/store_rbd.py:WriteBehind._settle", "request.wait()"): "a worker's",
 }  # fmt: skip
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
