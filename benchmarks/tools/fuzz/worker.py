@@ -269,8 +269,14 @@ class Run:
                 # Stock may need a trip through the hub for every byte: it is slow, and not blocked.
                 quiet, before = 0, progress
                 continue
-            within = operation.get("within", 0) or operation.get("timeout", 0) or 0
-            patience = self.patience + (within * self.scale if 0 < within < 10 else 0)
+            # Whoever is let go on before a time-out expires may be fast enough for it, or not.
+            waiting = (
+                operation,
+                *operation.get("during", ()),
+                *(each for turn in operation.get("turns", ()) for each in turn),
+            )
+            limits = [operation.get("within"), *(each.get("timeout") for each in waiting)]
+            patience = self.patience + max((each for each in limits if each and each < 10), default=0) * self.scale
             states = {number: self.state(number) for number in self.popens}
             quiet = 0 if "runs" in states.values() else quiet + 1
             if _monotonic() - since < patience or quiet < 4 * self.scale or self.now is not operation:
