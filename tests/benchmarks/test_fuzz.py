@@ -378,11 +378,19 @@ def test_a_large_read_may_have_more_packets_than_natively(steps: list[str], rule
     assert rules.explained(rules.Case(made, found, stock, patched, native, frozenset(rules.RULES))) == rule
 
 
-@pytest.mark.parametrize(("line", "rule"), [("in 1 e4", "fix_green_encoding"), ("in 1 c3", None)])
-def test_a_child_is_sent_what_it_is_natively(line: str, rule: str | None) -> None:
+@pytest.mark.parametrize(
+    ("sent", "natively", "rule"),
+    [
+        (["in 1 e4"], ["in 1 e4", "in 2"], "fix_green_encoding"),
+        (["in 1 e4"], ["in 1 c3", "in 2"], None),
+        ([], [], "fix_green_encoding"),
+        ([], ["in 2"], None),
+    ],
+)
+def test_a_child_is_sent_what_it_is_natively(sent: list[str], natively: list[str], rule: str | None) -> None:
     made = program(["in:1"], {"stdin": "PIPE", "encoding": "latin-1"})
     stock, patched, native = (
-        outcome({"value": None}, left={"report.0": lines}) for lines in (["in 1 f"], ["in 1 e4"], [line, "in 2"])
+        outcome({"value": None}, left={"report.0": lines}) for lines in (["in 1 f"], sent, natively)
     )
     found = compare.difference(made, stock, patched)
     assert found is not None

@@ -48,7 +48,10 @@ class Case:
         """The patched code has what stock has natively."""
         if self.found.index is None:
             # A child's report: what comes after the line that differs may depend on how much is buffered.
-            return any(self.found.patched in (left or ()) for left in self.native.get("left", {}).values())
+            left = self.native.get("left", {})
+            return left == self.patched.get("left") or any(
+                self.found.patched in (lines or ()) for lines in left.values()
+            )
         native, patched = self.seen(self.native), self.seen(self.patched)
         if not native or not patched:
             return False

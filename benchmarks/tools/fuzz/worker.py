@@ -269,7 +269,7 @@ class Run:
                 # Stock may need a trip through the hub for every byte: it is slow, and not blocked.
                 quiet, before = 0, progress
                 continue
-            # Whoever is let go on before a time-out expires may be fast enough for it, or not.
+            # A child that goes on before a time-out expires may be fast enough for it, or not.
             waiting = (
                 operation,
                 *operation.get("during", ()),
