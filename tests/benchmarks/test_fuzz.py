@@ -367,6 +367,22 @@ def test_a_rule_explains_only_what_its_fix_is_for(
     assert rules.explained(rules.Case(made, found, before, after, {}, frozenset(rules.RULES) - {without})) == rule
 
 
+@pytest.mark.parametrize(("caught", "rule"), [(["TimeoutExpired"], "fix_green_exceptions"), ([], None)])
+def test_more_classes_may_catch_what_others_left(caught: list[str], rule: str | None) -> None:
+    stock, patched = (
+        outcome(
+            {"value": None},
+            {"value": 3},
+            left={"others": [{"op": "read", "value": 1}, {"error": "TimeoutExpired", "caught": each}]},
+        )
+        for each in (["OSError"], ["OSError", *caught])
+    )
+    patched["left"]["others"][0]["value"] += not caught
+    found = compare.difference(TIMED_OUT, stock, patched)
+    assert found is not None
+    assert rules.explained(rules.Case(TIMED_OUT, found, stock, patched, {}, frozenset(rules.RULES))) == rule
+
+
 @pytest.mark.parametrize(("steps", "rule"), [(["packets:1"], "fix_green_encoding"), ([], None)])
 def test_a_large_read_may_have_more_packets_than_natively(steps: list[str], rule: str | None) -> None:
     made = program(steps, {"stdout": "PIPE", "encoding": "utf-16"}, {"op": "read", "f": "stdout", "n": []})

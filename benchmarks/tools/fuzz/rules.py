@@ -60,6 +60,9 @@ class Case:
 
 def _green_exceptions(case: Case) -> bool:
     stock, patched = case.seen(case.stock), case.seen(case.patched)
+    if case.found.operation == "others":
+        # The program leaves the results of others once more at its end.
+        stock, patched = case.stock["left"]["others"], case.patched["left"]["others"]
     return stock != patched and _catches_more(stock, patched)
 
 

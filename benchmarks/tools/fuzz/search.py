@@ -108,7 +108,7 @@ class Search:
 
     def _failed(self, failure: Failure, path: pathlib.Path) -> None:
         self.failures[failure.kind] = failure
-        print(f"{failure.kind}  ({len(failure.stock['ops'])} operations)  {path}", flush=True)
+        print(f"FAILED {failure.kind}  ({len(failure.stock['ops'])} operations)  {path}", flush=True)
 
     def _run(self, team: Team, program: Program) -> Failure | None:
         """The failure that a program shows, of a kind that is not known."""

@@ -603,10 +603,11 @@ class Run:
                 with open(name, "rb") as file:
                     data = file.read()
                 left[name] = [len(data), f"{zlib.crc32(data):08x}"]
-        if self.others:
-            left["others"] = [json.dumps(each) for item in self.others for each in item["did"]]
         if self.called:
             left["called"] = sorted(self.called)
+        # The last, since a rule may explain a difference in it.
+        if self.others:
+            left["others"] = [each for item in self.others for each in item["did"]]
         return left
 
 
