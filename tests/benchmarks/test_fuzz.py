@@ -278,6 +278,8 @@ def refused(by: str) -> dict[str, Any]:
         # Stock's refusal of several at the same moment has no defined outcome …
         ([TOGETHER], refused("reentrant call inside <_io.BufferedWriter>"), outcome({"value": 2}), None),
         ([TOGETHER], refused("Second simultaneous read on N"), outcome({"value": 2}), None),
+        ([TOGETHER], refused("Second simultaneous read on N"), {"hang": 0}, None),
+        ([TOGETHER], refused("reentrant call inside"), {"hang": 0}, "together: hang: None -> hang"),
         ([TOGETHER, READ], outcome({"value": 1}, {"error": "RuntimeError", "args": "Second simultaneous read"}),
          outcome({"value": 1}, {"value": 2}), None),
         # … nor has a read or write of a file that another closes: stock waits in the hub first, also for no reason …

@@ -55,16 +55,19 @@ def difference(
     larger: it decides whether stdin is closed, how far the child comes, what it writes. And where closing stdin fails
     it is a matter of chance under a hub which of the outputs were read by then: eventlet's hubs keep who is ready in a
     set. Whether stock refuses a second use at the same moment depends on whether the first waits, so on the size of the
-    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. A read of what is at hand, or a
-    write of what the pipe has room for, does not wait in the hub as stock's does under a monkey patch, and so comes
-    before a close by another greenlet. A signal handler that lets others run ends in the call that it interrupts or in
-    a later one. From there on the two sides are in different states, and only that counts which holds in every state:
-    nothing hangs, no exception comes out that is not meant to, others run, and no descriptor is left open.
+    pipe; and it leaves the hub with a listener that wakes a greenlet at another call. Where the first was served at
+    once, the second may wait for ever instead of being refused. A read of what is at hand, or a write of what the pipe
+    has room for, does not wait in the hub as stock's does under a monkey patch, and so comes before a close by another
+    greenlet. A signal handler that lets others run ends in the call that it interrupts or in a later one. From there on
+    the two sides are in different states, and only that counts which holds in every state: nothing hangs, no exception
+    comes out that is not meant to, others run, and no descriptor is left open.
     """
     if "ops" not in stock:
         return None
     if "ops" not in patched:
         index = patched.get("hang", -1)
+        if index >= 0 and LATER in json.dumps(stock["ops"][index]):
+            return None
         name = "?" if index < 0 else program["ops"][index]["op"]
         return Difference(index, name, "hang" if "hang" in patched else "died", None, "hang")
     parted = several = False
