@@ -300,6 +300,14 @@ def refused(by: str) -> dict[str, Any]:
          "wait: handled: int -> None"),
         ([TOGETHER, READ], outcome(BROKEN_OFF, {"value": 1}),
          outcome({**BROKEN_OFF, "closed": ["stdin"]}, {"value": 2}), None),
+        # … nor has what stock does not end by itself, or not before the operation that it is beside.
+        ([TOGETHER, READ], outcome({"rescued": ["close"], "value": 1}, {"value": 1}),
+         outcome({"value": 2}, {"value": 2}), None),
+        ([TOGETHER, READ], outcome({"rescued": ["go 0"], "value": 1}, {"value": 1}),
+         outcome({"value": 2}, {"value": 2}), "together: value: int -> int"),
+        ([POLLED, READ], outcome({"others": ["blocked"]}, {"value": 1}), outcome({"others": [1]}, {"value": 2}), None),
+        ([POLLED, READ], outcome({"others": [1]}, {"value": 1}), outcome({"others": ["blocked"]}, {"value": 1}),
+         "wait: others: int -> blocked"),
         # … but patched code refuses no more than stock does, and one line alone is never refused.
         ([TOGETHER], refused("other"), outcome({"value": 2}), "together: value: turns -> int"),
         ([TOGETHER], outcome({"value": 2}), refused("reentrant call inside"), "together: value: int -> turns"),

@@ -58,9 +58,10 @@ def difference(
     pipe; and it leaves the hub with a listener that wakes a greenlet at another call. Where the first was served at
     once, the second may wait for ever instead of being refused. A read of what is at hand, or a write of what the pipe
     has room for, does not wait in the hub as stock's does under a monkey patch, and so comes before a close by another
-    greenlet. A signal handler that lets others run ends in the call that it interrupts or in a later one. From there on
-    the two sides are in different states, and only that counts which holds in every state: nothing hangs, no exception
-    comes out that is not meant to, others run, and no descriptor is left open.
+    greenlet. What stock does not end by itself, or not within the operation, ends otherwise. A signal handler that lets
+    others run ends in the call that it interrupts or in a later one. From there on the two sides are in different
+    states, and only that counts which holds in every state: nothing hangs, no exception comes out that is not meant to,
+    others run, and no descriptor is left open.
     """
     if "ops" not in stock:
         return None
@@ -77,7 +78,7 @@ def difference(
             parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
             or any(refusal in json.dumps(mine) for refusal in (_REFUSALS if several else [LATER]))
             or _comes_first(operation, mine, other) or _races(operation, stock)
-            or _ends_later(operation, mine, other)
+            or _ends_later(operation, mine, other) or _is_held(mine, other)
         )  # fmt: skip
         if index < start:
             continue
@@ -142,6 +143,12 @@ def _ends_later(operation: dict[str, Any], stock: dict[str, Any], patched: dict[
     others = operation.get("during", ())
     yields = any(each["op"] == "yield" for other in others for each in other.get("do", ()))
     return yields and stock.get("handled") != patched.get("handled")
+
+
+def _is_held(stock: dict[str, Any], patched: dict[str, Any]) -> bool:
+    """Whether stock alone waits until its files are closed, or goes on after the operation during which it began."""
+    blocked, others = (seen.get("others", []).count("blocked") for seen in (stock, patched))
+    return blocked > others or "close" in stock["rescued"] and "close" not in patched["rescued"]
 
 
 def _races(operation: dict[str, Any], outcome: dict[str, Any]) -> bool:
