@@ -1,4 +1,4 @@
-"""Where fastio is slower than stock, by how much and why that is the default, and all that was compared."""
+"""What fastio costs or gains in each case, and why a case that is slower is the default."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -50,7 +50,7 @@ class Compared(NamedTuple):
         if self.verdict != SLOWER:
             return self.verdict
         least, most = (_percent(1 - each) for each in (self.times.high, self.times.low))
-        return f"slower by {_percent(1 - self.times.ratio)} % ({least}–{most})"
+        return f"by {_percent(1 - self.times.ratio)} % ({least}–{most})"
 
 
 def _percent(part: float) -> str:
@@ -69,60 +69,47 @@ def compared(cases: Iterable[CaseResult]) -> list[Compared]:
 
 
 def judgement(result: Result) -> list[Table]:
+    """A row for each case, with its worst cell of each size."""
     found = compared(result.cases)
-    return [_slower(found), _all(result, found)]
-
-
-def _slower(found: list[Compared]) -> Table:
-    head = ["", "data", "concurrent", "machine", "x stock (95 %)", "verdict", "why it is the default all the same"]
-    rows = [
-        [
-            each.case.title or each.case.name, _bytes(each), str(each.record["at_once"]), each.beside, str(each.times),
-            each.words, reason(each.name),
-        ]
-        for each in found
-        if each.verdict == SLOWER
-    ]  # fmt: skip
-    return Table("Where fastio is slower", head, rows)
-
-
-def reason(name: str) -> str:
-    """Why a cell that is slower is so by default."""
-    return next((why for pattern, why in REASONS.items() if fnmatchcase(name, pattern)), EMPTY)
-
-
-def _bytes(each: Compared) -> str:
-    return format_size(each.record["size"])
-
-
-def _all(result: Result, found: list[Compared]) -> Table:
-    """A row for each case and size."""
-    columns = sorted({(each.record["busy"] > 0, each.record["at_once"]) for each in found})
-    head = ["", "data", *(f"{many} concurrent, {'busy' if busy else 'idle'}" for busy, many in columns), "verdict"]
-    rows: dict[tuple[str, str], dict[tuple[bool, int], Compared]] = {}
+    by_size = sorted(found, key=lambda each: (bool(each.record["large"]), each.record["size"]))
+    sizes = list(dict.fromkeys(each.size for each in by_size))
+    made = Table(
+        "fastio's rate in stock's, in the worst cell of each size, with 95 % intervals",
+        ["", *sizes, "verdict", "why it is the default all the same"], [],
+    )  # fmt: skip
+    cases: dict[str, list[Compared]] = {}
     for each in found:
-        own = rows.setdefault((each.case.title or each.case.name, each.size), {})
-        own[each.record["busy"] > 0, each.record["at_once"]] = each
-    made = Table("fastio's rate in stock's, with 95 % intervals", head, [])
-    for (title, size), own in rows.items():
-        cells = [str(own[column].times) if column in own else EMPTY for column in columns]
-        made.rows.append([title, size, *cells, _verdict(list(own.values()))])
+        cases.setdefault(each.case.title or each.case.name, []).append(each)
+    for title, own in cases.items():
+        # The worst comes first.
+        worst = {each.size: str(each.times) for each in reversed(own)}
+        made.rows.append([title, *(worst.get(size, EMPTY) for size in sizes), _verdict(own), reason(own[0])])
     counts = {word: sum(each.verdict == word for each in found) for word in (SLOWER, NOT_SLOWER, UNDECIDED)}
     faster = sum(each.times.low > 1 and each.verdict == NOT_SLOWER for each in found)
     made.notes.append(
         f"of {len(found)} cells {counts[NOT_SLOWER]} are not slower, of which {faster} are faster; "
         f"{counts[SLOWER]} are slower; {counts[UNDECIDED]} have too few pairs"
     )
-    large = dict.fromkeys(_bytes(each) for each in found if each.record["large"])
+    large = dict.fromkeys(format_size(each.record["size"]) for each in found if each.record["large"])
     made.notes.append(f"large data: {', '.join(large)} a call")
     made.notes += _missing(result)
-    return made
+    return [made]
+
+
+def reason(cell: Compared) -> str:
+    """Why a cell that is slower is so by default."""
+    if cell.verdict != SLOWER:
+        return ""
+    return next((why for pattern, why in REASONS.items() if fnmatchcase(cell.name, pattern)), EMPTY)
 
 
 def _verdict(own: list[Compared]) -> str:
-    """Return the verdict of a row: of its worst cell."""
-    slower = [each for each in own if each.verdict == SLOWER]
-    return min(slower, key=lambda each: each.times.ratio).words if slower else own[0].verdict
+    """The verdict of a case, of which the worst cell is the first; with that cell where it is slower."""
+    worst, slower = own[0], sum(each.verdict == SLOWER for each in own)
+    if not slower:
+        return worst.verdict
+    where = worst.name.removeprefix(f"{worst.case.name}, ")
+    return f"{slower} of {len(own)} cells slower; {where}: {worst.words}"
 
 
 def _missing(result: Result) -> Iterator[str]:
