@@ -19,15 +19,17 @@ from fastio.io import scratch
 PATIENCE = 120
 
 
-def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None = None) -> int:
+def fetched(url: str, room: int = 256 << 10, headers: Mapping[str, str] | None = None, source: str = "") -> int:
     """How many bytes the body of an answer has, with all that is around its chunks.
 
     :param room: bytes of the buffer that they are received into
+    :param source: address that the request comes from
     :raises RuntimeError: if the answer is not 200
     """
     found = urllib.parse.urlsplit(url)
     buffer = scratch.allocate(room)
-    with socket.create_connection((found.hostname, found.port or 80), timeout=PATIENCE) as connection:
+    server, own = (found.hostname or "", found.port or 80), (source, 0) if source else None
+    with socket.create_connection(server, PATIENCE, own) as connection:
         lines = {"Host": found.hostname, "Connection": "close", **(headers or {})}
         fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         connection.sendall(f"GET {found.path} HTTP/1.1\r\n{fields}\r\n".encode())

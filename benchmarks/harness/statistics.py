@@ -178,8 +178,7 @@ def limited(share: float) -> bool:
 
 
 def limit_note(share: float) -> str:
-    """That a run was limited by its load generator."""
+    """That a run was limited by its load generator, or a transfer by its client."""
     return (
-        f"LIMITED BY THE LOAD GENERATOR: a worker used {share:.0%} of its processor or more in {TOLERATED:.0%} of the "
-        "seconds; more workers are needed to load the service"
+        f"LIMITED BY THE LOAD GENERATOR: a worker used {share:.0%} of a processor; more are needed to load the service"
     )

@@ -1,4 +1,4 @@
-"""Downloads and uploads through a real glance-api, by curl, and what other requests wait for meanwhile.
+"""Downloads and uploads through a real glance-api, and what other requests wait for meanwhile.
 
 The servers run outside, for all runs of a case, and only the one that is measured has work. Their stores are
 directories, which the check of an upload looks into.
@@ -30,7 +30,8 @@ Parameters:
     1: what earlier runs wrote is on the disk before an upload begins
 
 Results beside the usual ones: ``server_cpu_seconds``; with ``requests`` their ``p50_ms``, ``p99_ms``, ``worst_ms`` and
-number, and ``mb_s``. ``cpu_seconds`` is curl's.
+number, and ``mb_s``. ``cpu_seconds`` is the clients': threads that download, or curl that uploads. ``generator_cpu`` is
+the share of a processor that one client of downloads used.
 """
 
 import concurrent.futures
@@ -41,11 +42,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness import probes
-from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness import http_client, probes
+from benchmarks.harness.modes import MIB, choice, warmed
 from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.worker import digests, random_payload, running, surroundings
-from benchmarks.operations.services import Glance, Nginx, WrongData, curl, downloaded_sha512, given, put, sha512
+from benchmarks.operations.services import Glance, Nginx, WrongData, downloaded_sha512, given, put, sha512
 from benchmarks.operations.stores import hashed
 from benchmarks.suites.glance import imports, slow
 
@@ -77,19 +78,21 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
     source, pids = server(parameters)
     image = surroundings()["prepared"]["images"][parameters.get("server") or ""]
     place, known = source.place(image), surroundings()["prepared"]["multihash"]
-    options = ["--interface", parameters["source"]] if parameters.get("source") else []
+    address, clients = parameters.get("source", ""), parameters.get("clients", 1)
 
     def client(deadline: float) -> list[int]:
         sizes: list[int] = []
         while not sizes or time.monotonic() < deadline:
-            sizes.append(int(curl(*options, "--output", "/dev/null", "--write-out", "%{size_download}", place)))
+            sizes.append(http_client.fetched(place, MIB, source=address))
         return sizes
 
     with measured(parameters, source, pids) as figures:
         deadline = time.monotonic() + parameters.get("seconds", 0)
-        sizes: list[int] = sum(at_once(client, [deadline] * parameters.get("clients", 1)), [])
+        sizes: list[int] = sum(at_once(client, [deadline] * clients), [])
         figures["bytes"] = sum(sizes)
+    options = ["--interface", address] if address else []
     verified = set(sizes) == {parameters["size"]} and downloaded_sha512(place, *options) == known
+    figures["generator_cpu"] = figures["cpu_seconds"] / figures["seconds"] / clients
     return {**figures, "verified": verified, "transfers": len(sizes)}
 
 
