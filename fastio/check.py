@@ -109,8 +109,7 @@ def look(
     environ = {**os.environ, **(served.environ if served else {})}
     if served:
         # As the recipe for kolla does.
-        bootstrap = os.path.join(*launcher.BOOTSTRAP.parts[-2:])
-        if any(each.endswith(bootstrap) for each in environ.get("PYTHONPATH", "").split(os.pathsep)):
+        if any(each.endswith("fastio/bootstrap") for each in environ.get("PYTHONPATH", "").split(os.pathsep)):
             served = served._replace(imports_fastio=True)
         files = [*files, *_of_glance(service, environ)]
         paths_of = [*served.paths, *filter(None, [environ.get("PYTHONPATH")])]

@@ -7,17 +7,14 @@ descriptors, signals and exit status.
 
 import os
 import re
-import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from fastio import config
 from fastio.errors import FastioError, SettingError
-from fastio.patching import patcher
+from fastio.patching import registry
 
-BOOTSTRAP = Path(__file__).resolve().parent / "bootstrap"
+BOOTSTRAP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "bootstrap")
 #: The variable that has the process id of the program, and ``children`` if the Pythons that it starts are patched too.
 PROGRAM = "_FASTIO_PROGRAM"
 #: Python programs that execute another program in their place.
@@ -67,7 +64,7 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
             if isinstance(value, str):
                 # The program, or its children, may change the directory that a path begins at.
                 environ[by_name[name].env] = value
-        patcher.check(environ)
+        registry.resolve({}, environ)
     except FastioError as error:
         if isinstance(error, SettingError) and error.setting in settings:
             error.source = _option(error.setting)
@@ -87,7 +84,7 @@ def _reach(environ: dict[str, str], children: bool) -> None:
     # A tracer's launcher around this command may have removed its own directory again.
     ran = os.path.abspath(getattr(sys.modules.get("sitecustomize"), "__file__", None) or os.__file__)
     tracer, known = os.path.dirname(ran), [os.path.dirname(os.__file__), *map(os.path.abspath, paths.split(os.pathsep))]
-    if tracer not in (*known, str(BOOTSTRAP)) and not tracer.endswith("-packages"):
+    if tracer not in (*known, BOOTSTRAP) and not tracer.endswith("-packages"):
         paths = os.pathsep.join(filter(None, [tracer, paths]))
     environ["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep if paths else ''}{paths}"
     environ[PROGRAM] = f"{os.getpid()}{' children' if children else ''}"
@@ -114,7 +111,10 @@ def is_python(path: str) -> bool:
 
 def which(name: str) -> str | None:
     """The program in PATH, or else beside this Python, as in a virtual environment that is not activated."""
-    return shutil.which(name) or shutil.which(name, path=os.path.dirname(sys.executable))
+    # shutil.which() does the same for one path, and shutil takes long to import.
+    places = [""] if os.path.dirname(name) else [*os.get_exec_path(), os.path.dirname(sys.executable)]
+    found = (os.path.join(place, name) for place in places)
+    return next((path for path in found if os.access(path, os.X_OK) and not os.path.isdir(path)), None)
 
 
 def find(program: str) -> str:
@@ -145,6 +145,8 @@ def interpreter(path: str) -> list[str]:
         first, second = (os.fsdecode(file.readline(1024)).strip() for _ in range(2))
     if not first.startswith("#!"):
         return []
+    import shlex
+
     if first.startswith("#!/bin/sh") and second.startswith("'''exec'"):
         # pip's launcher for long paths and blanks: a shell that Python replaces
         words = [word for word in shlex.split(second.removeprefix("'''exec'")) if word not in ("$0", "$@")]

@@ -3,10 +3,8 @@
 import contextlib
 import functools
 import os
-import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import fastio
@@ -78,6 +76,8 @@ def _serves(uwsgi: Any) -> bool:
 
 def _end(uwsgi: Any) -> None:
     """End uWSGI: it would report an exception and serve without the service, or start its workers for ever."""
+    import signal
+
     print(_problem, file=sys.stderr, flush=True)
     if uwsgi.worker_id() and uwsgi.masterpid():
         # The other workers that find the same wait here until they are killed.
@@ -171,7 +171,7 @@ class _Patching:
     """Patches the process that unpickles it, which may not find fastio by itself."""
 
     def __reduce__(self) -> Any:
-        root = str(Path(fastio.__file__).parent.parent)
+        root = os.path.dirname(os.path.dirname(fastio.__file__))
         return exec, (_PATCH, {"root": root, "options": dict(config.options())})
 
 

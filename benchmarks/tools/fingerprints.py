@@ -38,7 +38,7 @@ from packaging.version import Version
 
 from fastio import terminal
 from fastio.arguments import Parser
-from fastio.patching import known_code, registry
+from fastio.patching import known_code, registry, sources
 from fastio.patching.known_code import CPYTHON, PYTHON, Uses
 from fastio.patching.registry import Patch, Requirement
 
@@ -128,7 +128,7 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Mapping[Uses, Sequence[st
         with tokenize.open(path) as file:
             text = file.read()
         compiled = compile(text, str(path), "exec", dont_inherit=True)
-        codes = {(code.co_name, code.co_firstlineno): code for code in known_code.codes(compiled)}
+        codes = {(code.co_name, code.co_firstlineno): code for code in sources.codes(compiled)}
         named = list(_named(ast.parse(text)))
         # Of a class or a module that a release has not got, nothing is missed.
         there = {name for name, _ in named} | {""}
@@ -146,11 +146,11 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Mapping[Uses, Sequence[st
                     and (reason := known_code.lacks(uses, codes[node.name, first], defaults))
                 }
                 lines = text.splitlines(keepends=True)[first - 1 : node.end_lineno]
-                hashed = known_code.hash_tree(known_code.spell(node), defaults)
+                hashed = sources.hash_tree(sources.spell(node), defaults)
                 yield Function(key, hashed, "; ".join(sorted(lacking)), textwrap.dedent("".join(lines)))
 
 
-def _named(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, known_code.Function | ast.ClassDef]]:
+def _named(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, sources.Function | ast.ClassDef]]:
     """The functions and classes of a module with their qualified names."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -160,7 +160,7 @@ def _named(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, known_code.Fu
             yield from _named(child, prefix)
 
 
-def _defaults(arguments: ast.arguments) -> known_code.Defaults:
+def _defaults(arguments: ast.arguments) -> sources.Defaults:
     keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     return (
         [_default(value) for value in arguments.defaults],
@@ -169,11 +169,11 @@ def _defaults(arguments: ast.arguments) -> known_code.Defaults:
 
 
 def _default(expression: ast.expr) -> str:
-    """Return the value in the form of :func:`known_code.plain`, if it is a literal. Nothing is evaluated."""
+    """The value of a literal as :func:`fastio.patching.sources.plain` has it. Nothing is evaluated."""
     try:
-        return known_code.plain(ast.literal_eval(expression))
+        return sources.plain(ast.literal_eval(expression))
     except (ValueError, TypeError, RecursionError):
-        return known_code.NOT_PLAIN
+        return sources.NOT_PLAIN
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,18 @@ Under ``eventlet.monkey_patch()``, threads, locks and sleeps are those of greenl
 operating system asks here, at each use, because the service may monkey patch at any time.
 """
 
+import _signal  # C, without signal's enumerations, which take long to make
 import contextlib
 import importlib
-import signal
 import sys
-from _signal import pthread_sigmask  # C
+from _signal import pthread_sigmask
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 #: Signals that fastio's threads do not take: all but those that a thread causes itself.
-SIGNALS = frozenset(signal.valid_signals()) - {
-    signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP,
+SIGNALS = frozenset(_signal.valid_signals()) - {
+    _signal.SIGABRT, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL, _signal.SIGSEGV, _signal.SIGSYS, _signal.SIGTRAP,
 }  # fmt: skip
 
 
@@ -45,9 +45,9 @@ def _start(start: Callable[..., Any], function: Callable[..., Any], args: tuple[
 def without_signals() -> Iterator[None]:
     """Have this thread take no signals meanwhile: what their handlers raise comes before, or when all is done."""
     # Each call runs the handlers that are due. The mask is read by one that changes nothing, as the next one may raise.
-    before = pthread_sigmask(signal.SIG_BLOCK, ())
+    before = pthread_sigmask(_signal.SIG_BLOCK, ())
     try:
-        pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        pthread_sigmask(_signal.SIG_BLOCK, SIGNALS)
         yield
     finally:
-        pthread_sigmask(signal.SIG_SETMASK, before)
+        pthread_sigmask(_signal.SIG_SETMASK, before)

@@ -231,14 +231,16 @@ def _known(key: str, name: str, uses: Uses, function: FunctionType) -> Known:
 
     :raises UnknownCodeError: if it is not known and has to be, or has not what is used
     """
+    from fastio.patching import sources
+
     if uses.parameters is None:
         known = known_code.recognise(key, function)
         if known is not None:
             return known
-        hashed = known_code.hash_of(function)
+        hashed = sources.hash_of(function)
         accept = f"; or read it, and accept it with accept_code={key}@{hashed}" if hashed else ""
         raise UnknownCodeError(f"{name} has unknown code", _REPORT_IT + accept)
-    if lacking := known_code.lacks(uses, function.__code__, known_code.defaults(function)):
+    if lacking := known_code.lacks(uses, function.__code__, sources.defaults(function)):
         raise UnknownCodeError(f"{name} {lacking}", _REPORT_IT)
     return Known(known_code.USES)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fastio import config, log
-from fastio.errors import PatchError, SettingError, meant
+from fastio.errors import PatchError
 from fastio.patching import distributions, holders, hooks, imports, known_code, modules, registry, state
 from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
@@ -35,7 +35,7 @@ def apply(
     """
     # Imports, reading of files and refusals come first. No foreign code runs while the lock is held.
     named = registry.named(names, registry.names())
-    settings = _resolve(arguments, options=options)
+    settings = registry.resolve(arguments, options=options)
     chosen = _choose(named, settings)
     config.warn_of_unknown()
     _prepare(chosen)
@@ -53,11 +53,6 @@ def apply(
     else:
         log.log(log.INFO, "fastio: switched off by %s", settings.sources["enabled"])
     return report, lambda: _turns.change(undo)
-
-
-def check(environ: Mapping[str, str]) -> None:
-    """Raise what :func:`apply` would for the settings in these variables; nothing is done."""
-    _resolve({}, environ)
 
 
 def stand_back(why: str) -> None:
@@ -103,7 +98,7 @@ def _apply_alone(
 ) -> tuple[list[Entry], config.Settings, Callable[[], None] | None]:
     """The entries, the settings, and what takes it back; None if it was strict, something was left alone, and it is."""
     # Another thread may have changed the options since they were looked at first.
-    settings = _resolve(arguments, options=options)
+    settings = registry.resolve(arguments, options=options)
     chosen = _choose(named, settings)
     settings_before, options_before = config.in_force(), config.options()
     wanted_before = dict(_STATE.wanted)
@@ -207,34 +202,6 @@ def _targets(names: Collection[str] | None = None) -> list[tuple[Patch, Target]]
     return [(patch, target) for patch in patches for target in patch.targets]
 
 
-def _resolve(
-    arguments: Mapping[str, object],
-    environ: Mapping[str, str] | None = None,
-    options: config.Options | None = None,
-) -> config.Settings:
-    """The settings, with names of patches that there are."""
-    settings = config.resolve(arguments, environ, options)
-    if config.is_off(environ):
-        # As for other settings: a bad name is not in the way of the kill switch.
-        return settings._replace(disabled=(), also=(), accept_code=())
-    _check_names(settings)
-    return settings
-
-
-def _check_names(settings: config.Settings) -> None:
-    every, names = registry.all_names(), registry.names()
-    of_all = f"{registry.ALL}, or names of patches: {', '.join(every)}"
-    of_more = f"names of patches: {', '.join(names)}"
-    for setting, known, allowed in (("disabled", (*every, registry.ALL), of_all), ("also", names, of_more)):
-        for name in getattr(settings, setting):
-            if name not in known:
-                raise SettingError(setting, name, settings.sources[setting], allowed, meant(name, known))
-    for entry in settings.accept_code:
-        key, source = entry.partition("@")[0], settings.sources["accept_code"]
-        if key not in (table := known_code.table()):
-            raise SettingError("accept_code", entry, source, "functions that patches replace", meant(key, table))
-
-
 def _instrumentation() -> Any:
     return importlib.import_module(registry.TRACE)
 
@@ -333,8 +300,6 @@ def _load(names: Collection[str]) -> None:
     for name, listed in registry.listed().items():
         if name in names and not sys.modules.keys().isdisjoint(listed.libraries):
             registry.load(name)
-            # Read here and not with the lock held.
-            known_code.table()
 
 
 def _libraries(names: Iterable[str]) -> list[str]:

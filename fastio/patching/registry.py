@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio.config import SAFE
-from fastio.errors import UnknownPatchError
+from fastio import config
+from fastio.errors import SettingError, UnknownPatchError, meant
+from fastio.patching import known_code
 from fastio.patching.known_code import KNOWN, Uses
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Requirement(str):
         Release candidates and development versions between the bounds are in it, and local ones such as
         ``5.0.1+deb13u1``; what is no version is not.
         """
-        if _PLAIN.fullmatch(version) and (bounds := _plain_bounds(self)) is not None:
+        if re.fullmatch(_PLAIN, version, re.ASCII) and (bounds := _plain_bounds(self)) is not None:
             return all(_HOLDS[sign](_trimmed(version), bound) for sign, bound in bounds)
         from packaging.version import InvalidVersion, Version
 
@@ -68,15 +69,15 @@ class Requirement(str):
 
 
 #: A version, and a bound, that are compared number by number; packaging, which knows all others, takes long to import.
-_PLAIN = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
-_BOUND = re.compile(rf"\s*(>=|<=|>|<)\s*({_PLAIN.pattern})\s*", re.ASCII)
+_PLAIN = r"\d+(?:\.\d+)*"
+_BOUND = rf"\s*(>=|<=|>|<)\s*({_PLAIN})\s*"
 _HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
 @cache
 def _plain_bounds(text: str) -> list[tuple[str, tuple[int, ...]]] | None:
     """The bounds of a requirement such as ``eventlet >= 0.34.3, < 0.42``; None if it has anything else."""
-    matches = [_BOUND.fullmatch(bound) for bound in text.partition(" ")[2].split(",")]
+    matches = [re.fullmatch(_BOUND, bound, re.ASCII) for bound in text.partition(" ")[2].split(",")]
     return [(match[1], _trimmed(match[2])) for match in matches if match] if all(matches) else None
 
 
@@ -312,7 +313,7 @@ class Listed(NamedTuple):
 
     def in_profile(self, profile: str) -> bool:
         """Whether ``patch()`` without names applies it in that profile."""
-        return not (profile == SAFE and self.changes)
+        return not (profile == config.SAFE and self.changes)
 
 
 #: The patches but those that record a trace, in the order of application: each on top of the ones before it that work
@@ -378,6 +379,7 @@ def load(name: str) -> Patch:
     """The patch of that name, which is imported."""
     if name not in _loaded:
         folder = TRACE if name in TRACE_NAMES else f"{PATCHES}.{listed()[name].library}"
+        known_code.prepare()
         _loaded[name] = importlib.import_module(f"{folder}.{name}").PATCH
     return _loaded[name]
 
@@ -434,3 +436,31 @@ def named(wanted: str | Sequence[str] | None, known: Sequence[str]) -> list[str]
         if name not in known:
             raise UnknownPatchError(name, tuple(known))
     return found
+
+
+def resolve(
+    arguments: Mapping[str, object],
+    environ: Mapping[str, str] | None = None,
+    options: config.Options | None = None,
+) -> config.Settings:
+    """See :func:`fastio.config.resolve`; names of patches are checked as well."""
+    settings = config.resolve(arguments, environ, options)
+    if config.is_off(environ):
+        # As for other settings: a bad name is not in the way of the kill switch.
+        return settings._replace(disabled=(), also=(), accept_code=())
+    _check_names(settings)
+    return settings
+
+
+def _check_names(settings: config.Settings) -> None:
+    every, listed = all_names(), names()
+    of_all = f"{ALL}, or names of patches: {', '.join(every)}"
+    of_more = f"names of patches: {', '.join(listed)}"
+    for setting, known, allowed in (("disabled", (*every, ALL), of_all), ("also", listed, of_more)):
+        for name in getattr(settings, setting):
+            if name not in known:
+                raise SettingError(setting, name, settings.sources[setting], allowed, meant(name, known))
+    for entry in settings.accept_code:
+        key, source = entry.partition("@")[0], settings.sources["accept_code"]
+        if key not in (table := known_code.table()):
+            raise SettingError("accept_code", entry, source, "functions that patches replace", meant(key, table))

@@ -19,7 +19,7 @@ from packaging.version import Version
 import fastio
 from benchmarks.tools import fingerprints as generator
 from benchmarks.tools import pythons
-from fastio.patching import holders, hooks, known_code, registry
+from fastio.patching import holders, hooks, known_code, registry, sources
 from fastio.patching.known_code import Uses
 from fastio.report import Outcome
 from tests.conftest import RunPython
@@ -67,7 +67,7 @@ def load(tmp_path: pathlib.Path) -> Callable[..., Any]:
      ("return g(d, b, f'{c}: {d!r}')", "return (lambda: g(d, b, f'{c}: {d!r}'))()"), ("a, b=1", "a, /, b=1")],
 )  # fmt: skip
 def test_other_code_has_another_hash(old: str, new: str, load: Callable[..., Any]) -> None:
-    assert known_code.hash_of(load(SOURCE.replace(old, new, 1))) not in (None, known_code.hash_of(load()))
+    assert sources.hash_of(load(SOURCE.replace(old, new, 1))) not in (None, sources.hash_of(load()))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_other_code_has_another_hash(old: str, new: str, load: Callable[..., Any
 )  # fmt: skip
 def test_parts_that_do_not_run_do_not_count(old: str, new: str, load: Callable[..., Any]) -> None:
     changed = load(SOURCE.replace(old, new, 1))
-    assert known_code.hash_of(inspect.unwrap(changed)) == known_code.hash_of(load())
+    assert sources.hash_of(inspect.unwrap(changed)) == sources.hash_of(load())
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_a_function_is_found_in_its_file(source: str, load: Callable[..., Any]) 
     function = load(source)
     nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
     first = next(node for node in nodes if node.name == function.__name__)
-    assert known_code.hash_of(function) == known_code.hash_tree(known_code.spell(first), ((), {}))
-    assert known_code.hash_of(function) == known_code.hash_of(load("\n" * 300 + source))
+    assert sources.hash_of(function) == sources.hash_tree(sources.spell(first), ((), {}))
+    assert sources.hash_of(function) == sources.hash_of(load("\n" * 300 + source))
 
 
 def test_a_default_is_not_evaluated(tmp_path: pathlib.Path) -> None:
@@ -112,29 +112,29 @@ def test_a_default_is_not_evaluated(tmp_path: pathlib.Path) -> None:
 
 
 def test_defaults_that_were_changed_at_run_time_count(load: Callable[..., Any]) -> None:
-    function, before = load(), known_code.hash_of(load())
+    function, before = load(), sources.hash_of(load())
     function.__defaults__ = (5,)
-    assert known_code.hash_of(function) == known_code.hash_of(load(SOURCE.replace("b=1", "b=5"))) != before
+    assert sources.hash_of(function) == sources.hash_of(load(SOURCE.replace("b=1", "b=5"))) != before
     function.__defaults__, function.__kwdefaults__ = (1,), {"c": object()}
-    assert known_code.hash_of(function) != before
+    assert sources.hash_of(function) != before
 
 
 def test_a_file_that_was_replaced_is_gone_or_unreadable(load: Callable[..., Any], tmp_path: pathlib.Path) -> None:
     function = load(SOURCE.replace("'y'", "'w'"))
     load(SOURCE.replace("'y'", "'z'"))
-    assert known_code.hash_of(function) is None
+    assert sources.hash_of(function) is None
     (tmp_path / "library.py").write_text("def f(:\n")
-    assert known_code.hash_of(function) is None
+    assert sources.hash_of(function) is None
     (tmp_path / "library.py").unlink()
-    assert known_code.hash_of(function) is None
-    assert known_code.hash_of(types.FunctionType(compile(SOURCE, "<string>", "exec"), {})) is None
+    assert sources.hash_of(function) is None
+    assert sources.hash_of(types.FunctionType(compile(SOURCE, "<string>", "exec"), {})) is None
 
 
 def test_a_module_in_an_archive(tmp_path: pathlib.Path, monkeypatch: Any, load: Callable[..., Any]) -> None:
     with zipfile.ZipFile(tmp_path / "library.zip", "w") as archive:
         archive.writestr("zipped_library.py", SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path / "library.zip"))
-    assert known_code.hash_of(importlib.import_module("zipped_library").f) == known_code.hash_of(load())
+    assert sources.hash_of(importlib.import_module("zipped_library").f) == sources.hash_of(load())
 
 
 @pytest.mark.parametrize("instrument", ["trace", "monitoring", "busy"])
@@ -151,7 +151,7 @@ def test_running_and_tracing_the_code_does_not_change_its_hash(instrument: str) 
 INSTRUMENTED = """
 import sys, textwrap
 sys.path.insert(0, sys.argv[2])
-from fastio.patching import known_code
+from fastio.patching import sources
 for _ in range(5000):
     textwrap.indent("a\\nb", " ")
 if sys.argv[1] == "trace":
@@ -161,7 +161,7 @@ if sys.argv[1] == "monitoring":
     events = sys.monitoring.events
     sys.monitoring.set_events(4, events.LINE | events.INSTRUCTION | events.BRANCH)
 textwrap.indent("a\\nb", " ")
-print(known_code.source(textwrap.indent) is not None)
+print(sources.source(textwrap.indent) is not None)
 """
 
 
@@ -224,16 +224,16 @@ import sys, pathlib, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
 import ast
-from fastio.patching import known_code
+from fastio.patching import known_code, sources
 for path in map(pathlib.Path, sys.argv[2:]):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef):
-            print(path.name, node.name, node.lineno, known_code.hash_tree(known_code.spell(node), ((), {})))
+            print(path.name, node.name, node.lineno, sources.hash_tree(sources.spell(node), ((), {})))
 import subprocess, tempfile, fractions
 for cls in (subprocess.Popen, tempfile.SpooledTemporaryFile, fractions.Fraction):
     for function in vars(cls).values():
         if type(function) is type(ast.parse):
-            assert known_code.hash_of(function), function
+            assert sources.hash_of(function), function
 """
 
 
@@ -265,7 +265,7 @@ def test_all_that_is_installed_here_is_known() -> None:
         assert not finding.unknown, str(finding)
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     hashes = {each.hashed for each in generator.functions(stdlib, {KEY: {}})}
-    assert known_code.hash_of(native("_communicate")) in hashes
+    assert sources.hash_of(native("_communicate")) in hashes
 
 
 # Used parts of code that goes on running
@@ -297,7 +297,7 @@ def test_missing_parts_of_a_function(uses: Uses, source: str, lacking: str) -> N
     namespace: dict[str, Any] = {}
     exec(compile(source, "library.py", "exec", dont_inherit=True), namespace)
     function = namespace["f"]
-    found = known_code.lacks(uses, function.__code__, known_code.defaults(function))
+    found = known_code.lacks(uses, function.__code__, sources.defaults(function))
     assert lacking in found and bool(lacking) is bool(found)
 
 
