@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from fastio.errors import meant
 
-_CHOICE = re.compile(r"invalid choice: '([^']*)'")
-_OPTION = re.compile(r"unrecognized arguments: (--[a-z][a-z-]*)")
+_CHOICE = r"invalid choice: '([^']*)'"
+_OPTION = r"unrecognized arguments: (--[a-z][a-z-]*)"
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         for pattern, known in ((_CHOICE, _choices(self)), (_OPTION, _options(self))):
-            unknown = pattern.search(message)
+            unknown = re.search(pattern, message)
             if unknown:
                 message += meant(unknown[1], list(known))
         super().error(message)

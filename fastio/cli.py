@@ -1,22 +1,20 @@
 """The command line: ``fastio status``, ``check``, ``run``, ``trace``, ``validate`` and ``report``."""
 
-import argparse
-import json
 import os
 import sys
-import textwrap
-import time
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastio
-from fastio import config, exporters, terminal
-from fastio.arguments import Parser
+from fastio import config, terminal
 from fastio.errors import FastioError, UnknownPatchError
-from fastio.patching import modules, registry
-from fastio.report import Report
+from fastio.patching import registry
+
+if TYPE_CHECKING:
+    # Each program under ``fastio run`` would wait for what other commands import.
+    from argparse import ArgumentParser, Namespace
+
+    from fastio.report import Report
 
 #: Commands that a checkout has, because the benchmarks are not installed; all arguments of one are its own.
 IN_CHECKOUTS = {
@@ -33,6 +31,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(given: list[str]) -> int:
+    try:
+        if given[:1] == ["run"] and _run(given[1:]):
+            return 0
+        # These commands parse their own arguments.
+        if given[:1] == ["trace"]:
+            from fastio.trace.analysis import command
+
+            return command.main(given[1:])
+        if given[:1] == ["check"]:
+            from fastio import check
+
+            return check.main(given[1:])
+        if given and given[0] in IN_CHECKOUTS:
+            return _run_of_checkout(given[0], given[1:])
+        parser = _parser()
+        arguments = parser.parse_args(given)
+        return _run_parsed(parser, arguments) if arguments.command == "run" else _status(arguments)
+    except FastioError as error:
+        print(f"fastio: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> "ArgumentParser":
+    from fastio.arguments import Parser
+
     parser = Parser(
         prog="fastio",
         description="Fast and fair image I/O for OpenStack services.",
@@ -76,27 +99,13 @@ def _main(given: list[str]) -> int:
     )
     for name, what in IN_CHECKOUTS.items():
         commands.add_parser(name, help=f"{what}, in a checkout of fastio", add_help=False)
-    try:
-        # These commands parse their own arguments.
-        if given[:1] == ["trace"]:
-            from fastio.trace.analysis import command
-
-            return command.main(given[1:])
-        if given[:1] == ["check"]:
-            from fastio import check
-
-            return check.main(given[1:])
-        if given and given[0] in IN_CHECKOUTS:
-            return _run_of_checkout(given[0], given[1:])
-        arguments = parser.parse_args(given)
-        return _run(parser, arguments) if arguments.command == "run" else _status(arguments)
-    except FastioError as error:
-        print(f"fastio: {error}", file=sys.stderr)
-        return 2
+    return parser
 
 
 def _run_of_checkout(name: str, arguments: list[str]) -> int:
     """Run ``benchmarks.NAME`` of the checkout that this fastio is part of."""
+    from pathlib import Path
+
     root = Path(fastio.__file__).resolve().parent.parent
     how = "clone fastio, and install it there with pip install -e '.[bench,plot]'"
     if not (root / "benchmarks" / name / "__main__.py").is_file():
@@ -108,7 +117,11 @@ def _run_of_checkout(name: str, arguments: list[str]) -> int:
     os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
 
 
-def _status(arguments: argparse.Namespace) -> int:
+def _status(arguments: "Namespace") -> int:
+    import warnings
+
+    from fastio.patching import modules
+
     if arguments.patch and arguments.patch not in registry.names():
         raise UnknownPatchError(arguments.patch, registry.names())
     if arguments.pid is not None:
@@ -126,16 +139,20 @@ def _status(arguments: argparse.Namespace) -> int:
     return 1 if report.problems() else 0
 
 
-def _shown(report: Report, arguments: argparse.Namespace) -> tuple[Report, str]:
+def _shown(report: "Report", arguments: "Namespace") -> tuple["Report", str]:
     """Return the part of the report that was asked for, and its text."""
     if arguments.patch:
         report = report.only(arguments.patch)
     return report, report.text(bool(arguments.all or arguments.patch), terminal.width())
 
 
-def _status_of(arguments: argparse.Namespace) -> int:
+def _status_of(arguments: "Namespace") -> int:
     """The status of another process."""
-    from fastio import run_dir
+    import json
+    import time
+
+    from fastio import exporters, run_dir
+    from fastio.report import Report
 
     found = run_dir.read(arguments.pid, arguments.run_dir)
     report, text = _shown(Report.from_dict(found["report"]), arguments)
@@ -148,9 +165,11 @@ def _status_of(arguments: argparse.Namespace) -> int:
     return 1 if report.problems() else 0
 
 
-def _sums(arguments: argparse.Namespace) -> int:
+def _sums(arguments: "Namespace") -> int:
     """The counts of all processes of a directory."""
-    from fastio import run_dir
+    import json
+
+    from fastio import exporters, run_dir
 
     found, skipped = run_dir.read_all(arguments.run_dir)
     sums = exporters.total(each["metrics"] for each in found)
@@ -162,15 +181,20 @@ def _sums(arguments: argparse.Namespace) -> int:
     return 0
 
 
+_OPTIONS = {"--" + each.name.replace("_", "-"): each.name for each in config.SETTINGS if each.name != "enabled"}
+
+
 def _add_run(commands: Any) -> None:
-    options = {"--" + each.name.replace("_", "-"): each.name for each in config.SETTINGS if each.name != "enabled"}
     about = (
         "Runs the program in the place of this command, with every patch that applies: a script, a Python and its "
         "arguments, or a server such as uWSGI. The process keeps the program's name, signals and exit status. fastio "
         "need not be installed for the program's Python. Settings are options as well, each with a value. They take "
         "precedence over the environment and over the service's configuration files: "
-        f"{', '.join(options)}. fastio status --all shows what is in effect."
+        f"{', '.join(_OPTIONS)}. fastio status --all shows what is in effect."
     )
+    import argparse
+    import textwrap
+
     run = commands.add_parser(
         "run",
         usage="fastio run [option ...] [--] program [argument ...]\n"
@@ -182,18 +206,38 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("--children", action="store_true", help="also patch each Python that the program starts")
     run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as with python -m")
-    for option, name in options.items():
+    for option, name in _OPTIONS.items():
         run.add_argument(option, dest=name, help=argparse.SUPPRESS)
     run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+def _run(words: list[str]) -> bool:
+    """Run the program of a command line with whole options; False leaves it to argparse, which takes long to import."""
+    settings, flags = {}, set()
+    while words and words[0].startswith("-"):
+        word, *words = words
+        name, given, text = word.partition("=")
+        if word == "--":
+            break
+        if word in ("--children", "-m"):
+            flags.add(word)
+        elif name in _OPTIONS and (given or words and not words[0].startswith("-")):
+            settings[_OPTIONS[name]] = text if given else words.pop(0)
+        else:
+            return False
+    if words:
+        from fastio import launcher
+
+        launcher.run(words, settings, module="-m" in flags, children="--children" in flags)
+    return bool(words)
+
+
+def _run_parsed(parser: "ArgumentParser", arguments: "Namespace") -> int:
     program = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not program:
         parser.error("run: no program given")
     from fastio import launcher
 
-    given = {setting.name: getattr(arguments, setting.name, None) for setting in config.SETTINGS}
-    settings = {name: text for name, text in given.items() if text is not None}
+    settings = {name: text for name in _OPTIONS.values() if (text := getattr(arguments, name)) is not None}
     launcher.run(program, settings, module=arguments.module, children=arguments.children)
     return 0

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from benchmarks.backends.keeper import descendants
+from fastio import cli, launcher
 from tests.conftest import needs_eventlet, uwsgi
 from tests.eventually import until
 
@@ -234,6 +235,30 @@ def test_programs_run(line: str, argv: list[str], script: Script, tmp_path: path
     found = report(*words, cwd=tmp_path, env=environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
     assert found["argv"] == [each.format(tmp_path) for each in argv]
     assert (found["outcome"], found["chunk_size"]) == ("applied", 8192 if "--chunk-size" in line else 1 << 20)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a", "-- a", "-- a -- b", "a --children", "-m a -x", "--children -m -- -a", "--pipe-size 1M a",
+        "--pipe-size=1M --pipe-size 2M --also= a", "--pipe 1M a", "-ma", "--children", "--also -x a", "--also",
+        "--enabled 0 a",
+    ],
+)  # fmt: skip
+def test_a_command_line_means_what_argparse_reads(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only such are read without it, which takes long to import."""
+    calls: list[Any] = []
+    monkeypatch.setattr(launcher, "run", lambda *given, **named: calls.append((given, named)))
+    quick = cli._run(line.split())
+    assert quick == bool(calls) == (line not in LEFT_TO_ARGPARSE)
+    if quick:
+        parser = cli._parser()
+        cli._run_parsed(parser, parser.parse_args(["run", *line.split()]))
+        assert calls[0] == calls[1]
+
+
+#: Abbreviations, and errors.
+LEFT_TO_ARGPARSE = ("--pipe 1M a", "-ma", "--children", "--also -x a", "--also", "--enabled 0 a")
 
 
 @pytest.mark.parametrize(
