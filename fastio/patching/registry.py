@@ -332,6 +332,7 @@ TABLE = (
     Listed("glance_uploads", "glance"),
     Listed("image_hashing", "glance_store"),
     Listed("s3_client", "glance_store", store="s3", changes=True),
+    Listed("s3_ranges", "glance_store", store="s3", changes=True),
     Listed("s3_singlepart", "glance_store", store="s3"),
     Listed("store_cinder", "glance_store", store="cinder"),
     Listed("store_http", "glance_store", store="http"),

@@ -103,7 +103,7 @@ def test_ceph_says_that_its_bindings_are_for_another_python(monkeypatch, tmp_pat
         ("swift", {"colour": 1}, "unknown parameter 'colour'; its parameters: disk_chunk_size, network_chunk_size"),
         ("swift", {"workers": "many"}, "workers='many' is not a number"),
         ("swift", {"fastio": "maybe"}, "fastio='maybe' is not one of on, off"),
-        ("s3", {"program": "minio"}, "unknown parameter 'program'; its parameters: none"),
+        ("s3", {"program": "minio"}, "unknown parameter 'program'; its parameters: latency_ms, rate"),
         ("cinder", {"device": "tape"}, "device='tape' is not one of file, loop"),
         ("glance-32", {"fastio": "yes"}, "fastio='yes' is not one of on, off"),
     ],

@@ -15,6 +15,9 @@ from fastio.config import format_size
 #: Size of the pieces that Swift's servers hand on, by default 64 KiB.
 SWIFT_1MIB = {f"{name}_chunk_size": MIB for name in ("disk", "network", "object", "client")}
 
+#: How far away a service is: what one of Amazon's has for a connection.
+AWAY = {"latency_ms": 5, "rate": 90_000_000}
+
 #: name in cases -> backend, its parameters
 BACKENDS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "filesystem": ("filesystem", {}),
@@ -27,19 +30,21 @@ BACKENDS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "vmware": ("vmware", {}),
 }
 READ_ONLY = ("http",)
+#: Those that are far away, which are read only.
+REMOTE: dict[str, tuple[str, Mapping[str, Any]]] = {"s3-far": ("s3", AWAY)}
 
 
 def _variants(row: str, task: str) -> list[Variant]:
     """The four modes, each fast one beside its stock one, and what they are held against."""
     modes = [Variant(name, against=f"{name.partition('-')[0]}-stock") for name in MODES]
     if task == "get":
-        return [*modes, Variant("reference", skip=why_not(BACKENDS[row][0]))]
+        return [*modes, Variant("reference", skip=why_not({**BACKENDS, **REMOTE}[row][0]))]
     # The hash rate of one core is the same for every driver.
     return [*modes, *[Variant("limit-sha512")] * (row == "filesystem")]
 
 
 def _case(row: str, task: str, size: int, **fields: Any) -> Case:
-    backend, parameters = BACKENDS[row]
+    backend, parameters = {**BACKENDS, **REMOTE}[row]
     shown = format_size(size)
     defaults: dict[str, Any] = {
         "name": f"{row}-{task}-{shown.replace(' ', '')}",
@@ -73,6 +78,7 @@ def _cases(size: int) -> Iterator[Case]:
 
 CASES = [
     *_cases(256 * MIB),
+    *(_case(row, "get", 256 * MIB) for row in REMOTE),
     _case(
         "s3", "get", MIB, name="s3-100-get-1MiB", title="s3: 100 gets of an image of 1 MiB",
         parameters={"task": "get", "size": MIB, "most": MIB, "images": 100}, quick={"size": MIB, "images": 3},
