@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -190,6 +191,11 @@ def _directory(help: str) -> Any:
         return path
 
     return Setting(None, help, parse, "a directory that can be written to, or created")
+
+
+def is_trusted(found: os.stat_result) -> bool:
+    """Return whether only this user and root can exchange the files of a directory."""
+    return found.st_uid in (0, os.geteuid()) and bool(not found.st_mode & 0o022 or found.st_mode & stat.S_ISVTX)
 
 
 #: Settings that a service's configuration files give, each with its source.

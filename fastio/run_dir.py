@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio import counters, exporters, log
+from fastio import config, counters, exporters, log
 from fastio.concurrency import current, offload
 from fastio.concurrency.try_lock import TryLock
 from fastio.counters import Cause, Tally
@@ -150,7 +150,7 @@ class Files:
 
         fd = _make(run, libc.open_at(libc.AT_FDCWD, self.directory, _DIRECTORY), create)
         try:
-            if not is_trusted(posix.fstat(fd)):
+            if not config.is_trusted(posix.fstat(fd)):
                 raise PermissionError("neither this user's nor root's, or others can write to it and it is not sticky")
             yield fd
         finally:
@@ -182,11 +182,6 @@ class Files:
         tallies = counters.tallies()
         if self._written or any(each.calls or each.reads or any(each.fallbacks.values()) for each in tallies):
             self.write(last=True)
-
-
-def is_trusted(found: os.stat_result) -> bool:
-    """Return whether only this user and root can exchange the files of a directory."""
-    return found.st_uid in (0, os.geteuid()) and bool(not found.st_mode & 0o022 or found.st_mode & stat.S_ISVTX)
 
 
 def _make(run: Run, call: tuple[Any, ...] | None, otherwise: Callable[[], int | None]) -> int:
@@ -449,8 +444,10 @@ def _read(path: str, owners: set[int]) -> dict[str, Any]:
 
 def _printable(value: Any) -> Any:
     """The same data without characters that control a terminal."""
+    from fastio.tables import printable  # not above: dataclasses take long to import
+
     if isinstance(value, str):
-        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in value)
+        return printable(value, "")
     if isinstance(value, dict):
         return {_printable(key): _printable(each) for key, each in value.items()}
     return [_printable(each) for each in value] if isinstance(value, list) else value

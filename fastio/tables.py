@@ -62,11 +62,11 @@ class Table:
                 yield (" " * _GAP).join("-" * own for own in widths)
 
 
-def printable(text: str) -> str:
-    """The text with control characters escaped, line breaks excepted: it may be another process's or a file's."""
+def printable(text: str, kept: str = "\n") -> str:
+    """The text with control characters escaped, but those ``kept``: it may be another process's or a file's."""
 
     def shown(each: str) -> bool:
-        return each.isprintable() or each == "\n" or unicodedata.category(each) == "Zs"
+        return each.isprintable() or each in kept or unicodedata.category(each) == "Zs"
 
     return text if text.isprintable() else "".join(each if shown(each) else repr(each)[1:-1] for each in text)
 

@@ -29,6 +29,7 @@ from typing import Any
 from fastio.concurrency import native
 from fastio.concurrency.events import NativeEvent, new_event
 from fastio.concurrency.threads import Event, Worker, Workers, at_once, step
+from fastio.config import is_trusted
 from fastio.io import libc
 from fastio.log import WARNING, log
 from fastio.trace import otlp
@@ -301,7 +302,8 @@ def start(directory: str) -> None:
     if "ctypes" not in globals():
         raise OSError("this Python has no ctypes, which a trace needs")
     os.makedirs(directory, mode=0o750, exist_ok=True)
-    _check(directory)
+    if os.geteuid() == 0 and not is_trusted(os.stat(directory)):
+        raise PermissionError("others could replace what root writes there: only root may own it or write there")
     _tidy(directory)
     active = Recorder(directory)
     if before is not None:
@@ -310,13 +312,6 @@ def start(directory: str) -> None:
         _hooked = True
         os.register_at_fork(after_in_child=_forked)
         atexit.register(stop, NativeEvent)
-
-
-def _check(directory: str) -> None:
-    found = os.stat(directory)
-    shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
-    if os.geteuid() == 0 and (found.st_uid != 0 or shared):
-        raise PermissionError("others could replace what root writes there: only root may own it or write there")
 
 
 def _tidy(directory: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fastio.tables import printable
 from fastio.trace.analysis.model import Point, Problem, Process, Span, Trace, TraceError
 from fastio.trace.otlp import BOOT, CLOCK, NAMES, PREFIX
 
@@ -81,9 +82,7 @@ class _File:
 
 def clean(text: str) -> str:
     """``text`` with escapes for what is not printable, and no longer than what is kept of texts."""
-    shown = text[:LONGEST_TEXT]
-    if not shown.isprintable():
-        shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
+    shown = printable(text[:LONGEST_TEXT], "")
     return shown if len(text) <= LONGEST_TEXT else shown + "..."
 
 
