@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import os
 import pickle
+import platform
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from fastio.concurrency import native
 from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import BATCH, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
 from tests.concurrency.gate import Gate, until
+from tests.conftest import RunPython
 from tests.forked import in_a_fork
 from tests.outcome import raising
 
@@ -454,3 +456,25 @@ def test_a_process_ends_in_the_middle_of_it(run_python: Any) -> None:
     for _ in range(5):
         done = run_python(EXIT)
         assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have rules of their own for freed memory")
+def test_pieces_come_from_memory_that_the_process_has(run_python: RunPython) -> None:
+    """Those that were let go of are not given back to the system: each would cost 256 page faults again."""
+    code = f"""
+        import hashlib, resource
+        from fastio.concurrency.events import NativeEvent
+        from fastio.io.hashing import BackgroundHash, Pool
+        pool = Pool()
+        pool.new_event = NativeEvent
+        hash = BackgroundHash(hashlib.new("md5", usedforsecurity=False), pool)
+        hash.update(bytes({BATCH}))
+        def several():
+            pieces = [bytes(bytearray(1 << 20)) for _ in range(5)]
+        several()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(20):
+            several()
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 256)
+        """
+    assert int(run_python(code).stdout) < 20
