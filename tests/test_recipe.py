@@ -1,7 +1,12 @@
-"""The contributor's page, "Adding a patch", followed for a library that is made up: what it says is enough."""
+"""The contributor's page, followed for a library, a store and a suite that are made up: what it says is enough."""
 
 import json
+import os
 import pathlib
+import re
+import shutil
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 
@@ -151,3 +156,111 @@ def test_a_table_that_was_not_written(madeup: Callable[[str], str]) -> None:
         """)
         == "it is seen\n"
     )
+
+
+def test_a_new_release(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> None:
+    """One without new code is taken over; new code is shown and accepted; the range is widened at last."""
+    madeup(WRITE)
+    site, library = tmp_path / "site", tmp_path / "site" / "madeup" / "__init__.py"
+    for version, old, new in (("1.3", "", ""), ("1.4", "return a\n", "return a * 1\n"), ("2.0", "", "")):
+        (tmp_path / "cache" / f"madeup-{version}").mkdir()
+        (tmp_path / "cache" / f"madeup-{version}" / "unpacked").symlink_to(site)
+        library.write_text(library.read_text().replace(old, new))
+        looked = f"print(int(fingerprints.main(['madeup=={version}'])))"
+        shown = madeup(looked)
+        assert ("new: madeup:check" in shown) == (version == "1.4"), shown
+        assert ("not for this version: madeup" in shown) == (version == "2.0"), shown
+        assert shown.endswith(f"{int(version != '1.3')}\n")
+        accepted = ["madeup:check"] if version == "1.4" else []
+        if version == "2.0":
+            (tmp_path / "patches" / "madeup" / "__init__.py").write_text('REQUIRES = "madeup >= 1.0, < 3"\n')
+        assert madeup(f"fingerprints.main(['madeup=={version}', '--accept', *{accepted}])\n{looked}").endswith("0\n")
+        metadata = site / "madeup-1.2.dist-info" / "METADATA"
+        metadata.write_text(re.sub("Version: [12].*\\Z", f"Version: {version}\n", metadata.read_text()))
+        assert madeup(USE) == "('fixed', ('patched', 2)) ['applied', 'applied']\n2\n"
+
+
+def test_a_patch_of_a_store(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> None:
+    """It is not used in a service without such a store."""
+    pytest.importorskip("oslo_config")
+    madeup(WRITE)
+    (tmp_path / "glance.conf").write_text("[DEFAULT]\nenabled_backends = one:rbd\n")
+    store = """
+        from oslo_config import cfg
+        cfg.CONF.register_opts([cfg.DictOpt("enabled_backends")])
+        cfg.CONF(["--config-file", str(root / "glance.conf")], project="glance")
+        registry.TABLE = (*registry.TABLE[:-2], *(each._replace(store=STORE) for each in registry.TABLE[-2:]))
+        import fastio
+        fastio.patch(["fix_madeup", "madeup_add"])
+        import madeup
+        print({patch.name: patch.word for patch in fastio.status().patches() if "madeup" in patch.name})
+        """
+    for name, word in (("rbd", "in effect"), ("s3", "not used here")):
+        words = {"madeup_add": word, "fix_madeup": word}
+        assert madeup(textwrap.dedent(store).replace("STORE)", f"{name!r})")) == f"{words}\n"
+
+
+SUITE = {
+    "__init__.py": "",
+    "bench_madeup.py": """
+        "Reads the bytes of a payload, which are few."
+
+        from benchmarks.harness.engine import Case
+        from benchmarks.harness.goals import Asked
+
+        CASES = [Case("sum", "madeup", ("stock", "fastio"), {"size": 1 << 20}, rounds=1, warmup=0)]
+        GOALS = (Asked("{case}", "≤", 1000),)
+
+        def test_madeup(recorded):
+            recorded()
+        """,
+    "workload.py": """
+        from benchmarks.harness import worker
+
+        def run(parameters, wrong=b""):
+            payload = worker.random_payload(parameters["size"])
+            with worker.measure() as measured:
+                found = payload.path.read_bytes() + wrong
+            return measured.result(bytes=len(found), verified=worker.digest([found]) == payload.sha256)
+
+        VARIANTS = {"stock": run, "fastio": run}
+        """,
+}
+
+
+def test_a_new_suite(tmp_path: pathlib.Path) -> None:
+    """The command finds the suite, runs it, and notices wrong bytes."""
+    checkout = pathlib.Path(fastio.__file__).parents[1]
+    shutil.copytree(checkout / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(checkout / "pyproject.toml", tmp_path)
+    (tmp_path / "fastio").symlink_to(checkout / "fastio")
+    folder = tmp_path / "benchmarks" / "suites" / "madeup"
+    folder.mkdir()
+    for name, text in SUITE.items():
+        (folder / name).write_text(textwrap.dedent(text))
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "benchmarks", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, env=environ)
+
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "FASTIO_BENCHMARK_CACHE": str(tmp_path)}
+    assert " madeup," in run().stdout
+    done = run("madeup", "--quick", "-p", "no:cacheprovider")
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+    result = json.loads((tmp_path / "results" / "quick-madeup.json").read_text())
+    assert [case["name"] for case in result["cases"]] == ["sum"]
+    workload = folder / "workload.py"
+    workload.write_text(workload.read_text().replace('wrong=b""', 'wrong=b"x"'))
+    done = run("madeup", "--quick", "-p", "no:cacheprovider")
+    assert done.returncode == 1 and "did not have the expected SHA-256" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_structure() -> None:
+    """The page has each part of the checkout, in at most twenty lines, and no other."""
+    checkout = pathlib.Path(fastio.__file__).parents[1]
+    page = (checkout / "doc" / "source" / "contributor.rst").read_text()
+    for package, block in zip(("fastio", "benchmarks"), re.findall(r"::\n\n((?:    .*\n)+)", page), strict=False):
+        assert len(block.splitlines()) <= 20
+        named = set(re.findall(r"^    (\w+)/|, (\w+)/ ", block, re.MULTILINE))
+        folders = {path.parent.name for path in (checkout / package).glob("*/__init__.py")}
+        assert {first or second for first, second in named} == folders
