@@ -48,7 +48,7 @@ AT_ONCE = {
 IN_THE_HUB = {
     ("io/exchange.py:exchange", "selector.wait(peer.remaining())"): "HubSelector under eventlet, else NativeSelector",
     ("concurrency/handover.py:Handover.take", "self._there.acquire()"):
-        "greenlets' own where there is a hub: only s3_ranges takes, which looks at threads_are_green()",
+        "greenlets' own where there is a hub: s3_ranges and http_ranges look at threads_are_green()",
     ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/threads.py:Mark.wait", "self._event.wait(PATIENCE)"): "the event that new_event() makes",
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",

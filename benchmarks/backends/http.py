@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.backends import nginx
-from benchmarks.backends.base import HOST, Backend, http_status
+from benchmarks.backends.base import FAR, HOST, Backend, http_status
 
 
 class Http(Backend):
@@ -14,7 +14,7 @@ class Http(Backend):
     programs = ("nginx",)
     install = nginx.INSTALL
     #: ``workers``: nginx's processes; ``writable``: 1 for one that takes images by PUT
-    parameters = {"workers": 1, "writable": 0}
+    parameters = {"workers": 1, "writable": 0, **FAR}
 
     def launch(self) -> None:
         images = self.directory / "images"
@@ -28,6 +28,7 @@ class Http(Backend):
         self.wait(lambda: http_status(self._port, "/answer") == 200, "nginx")
         # One of the workers has answered.
         self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers of nginx")
+        self._port = self.far_port(self._port)
 
     def details(self) -> dict[str, Any]:
         url = f"http://{HOST}:{self._port}"

@@ -23,6 +23,8 @@ PART, PIECE = 8 * MIB, MIB
 MOST, MOST_OF_ALL = 4, 8
 #: Bytes after which the connection of the first answer is judged, time and again.
 WATCHED = 2 * MIB
+#: Bytes of an answer that is read by one connection in any case.
+LEAST = WATCHED + 2 * PART
 #: Bytes per second of a connection that is fast enough.
 FAST = 200_000_000
 

@@ -330,6 +330,7 @@ TABLE = (
     Listed("glance_sendfile", "glance", changes=True),
     Listed("glance_slow_clients", "glance", changes=True),
     Listed("glance_uploads", "glance"),
+    Listed("http_ranges", "glance_store", store="http", changes=True),
     Listed("image_hashing", "glance_store"),
     Listed("s3_client", "glance_store", store="s3", changes=True),
     Listed("s3_ranges", "glance_store", store="s3", changes=True),

@@ -48,7 +48,7 @@ def _is_plain(answer: Any) -> bool:
     tag, size = answer.get("ETag") or "", answer.get("ContentLength")
     # Another class verifies a checksum of the whole.
     plain = type(answer.get("Body")) is StreamingBody and not answer.get("ContentEncoding")
-    return plain and tag.startswith('"') and type(size) is int and size > ahead.WATCHED + 2 * ahead.PART
+    return plain and tag.startswith('"') and type(size) is int and size > ahead.LEAST
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
