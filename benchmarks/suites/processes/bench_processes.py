@@ -125,6 +125,17 @@ def _command(name: str, title: str, task: str, commands: int, heap: int = 0) -> 
     )  # fmt: skip
 
 
+STARTS = {"patch": "that calls patch()", "run": "by fastio run", "child": "by a program under fastio run --children"}
+
+
+def _start(task: str, words: str) -> Case:
+    return Case(
+        name=f"start-{task}", title=f"A Python that does nothing, {words}: CPU time, median", workload="processes",
+        variants=("native-stock", "native-fastio"), parameters={"task": task, "commands": 10}, unit="ms",
+        value="p50_ms", columns=("p90_ms",), quick={"commands": 1},
+    )  # fmt: skip
+
+
 CASES = [
     *_outputs(),
     *_inputs(),
@@ -134,6 +145,7 @@ CASES = [
     _command(
         "late-exit", "A child that closes its outputs 1 ms before it exits: time beyond its life", "late_exit", 40
     ),
+    *(_start(task, words) for task, words in STARTS.items()),
     _command("wait", "Popen.wait(timeout): time beyond the child's life", "wait", 18),
 ]
 

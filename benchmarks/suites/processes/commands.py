@@ -5,7 +5,9 @@ Parameters:
 ``task``
     ``"execute"``: ``processutils.execute("true")``;
     ``"late_exit"``: the same with a child that closes its outputs 1 ms before it exits;
-    ``"wait"``: ``Popen.wait(timeout)`` for a child that lives for a while
+    ``"wait"``: ``Popen.wait(timeout)`` for a child that lives for a while;
+    ``"patch"``, ``"run"``, ``"child"``: a Python that does nothing; with fastio it calls ``fastio.patch()``, or it is
+    started by ``fastio run``, or by a program under ``fastio run --children``
 ``commands``
     how many, one after the other
 ``heap``
@@ -14,24 +16,32 @@ Parameters:
     of fastio
 
 Results: ``p50_ms`` and ``p90_ms``. For ``execute`` these are of whole commands; for the other two of the time from the
-child's exit, as seen by a third process that waits for the same child (:class:`Watcher`), until Python goes on.
+child's exit, as seen by a third process that waits for the same child (:class:`Watcher`), until Python goes on. For a
+Python they are its CPU time; it is that of glance 33's environment, if ``BENCHMARK_GLANCE33`` names one.
 """
 
 import os
+import resource
 import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.backends.base import ROOT, server_environment
 from benchmarks.harness.modes import Mode, choice, enter
 from benchmarks.harness.worker import measure
+from fastio import launcher
 
 #: Seconds that the children of ``wait`` live: from well below to well above the 50 ms to which the standard library's
 #: pauses between two looks grow, so that no phase of them is favoured.
 LIVES = (0.02, 0.033, 0.05, 0.075, 0.11, 0.16)
 
 LATE_EXIT = "import os, time; os.close(1); os.close(2); time.sleep(0.001); os._exit(0)"
+
+
+#: Tasks that are the start of a Python.
+STARTS = ("patch", "run", "child")
 
 
 class Watcher:
@@ -125,9 +135,33 @@ def latencies(seconds: Sequence[float]) -> dict[str, float]:
     }
 
 
+def cpu_time(how: str, fast: bool) -> float:
+    """Seconds that a Python takes from its start to its end."""
+    import subprocess
+
+    python = os.environ.get("BENCHMARK_GLANCE33") or sys.executable
+    command, places = [python, "-c", "import fastio; fastio.patch()" if fast and how == "patch" else ""], [str(ROOT)]
+    environ = {}
+    if fast and how == "run":
+        command = [python, "-m", "fastio", "run", "--", *command]
+    elif fast and how == "child":
+        places.insert(0, launcher.BOOTSTRAP)
+        environ[launcher.PROGRAM] = "0 children"
+    environ["PYTHONPATH"] = os.pathsep.join(places)
+    before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    subprocess.run(command, env=server_environment(environ), check=True, timeout=60)
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
+
+
 def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    task = choice(parameters, "task", "execute", "late_exit", "wait")
+    task = choice(parameters, "task", "execute", "late_exit", "wait", *STARTS)
     commands = parameters["commands"]
+    if task in STARTS:
+        # The first one may compile what the others find.
+        cpu_time(task, mode.fast)
+        with measure() as measured:
+            figures = latencies([cpu_time(task, mode.fast) for _ in range(commands)])
+        return measured.result(bytes=0, verified=True, commands=commands, **figures)
     watcher = None if task == "execute" else Watcher()
     enter(mode, parameters)
     heap = occupy(parameters.get("heap", 0))
