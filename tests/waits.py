@@ -67,8 +67,7 @@ IN_THE_HUB = {
         "upstream's, or see wait.py and green_wait.py",
     ("patches/glance_store/store_rbd.py:_Request.wait",
      "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
-    ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
-    ("patches/glance_store/store_rbd.py:ReadAhead._settle", "self._under_way[0].wait()"): "a worker's",
+    ("patches/glance_store/store_rbd.py:GreenReads.read", "request.wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:WriteBehind._settle", "request.wait()"): "a worker's",
 }  # fmt: skip
 

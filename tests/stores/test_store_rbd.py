@@ -126,8 +126,7 @@ def test_chunks_at_librbd(ceph_store: Any, audited: Audited, chunk: str) -> None
         assert [len(chunk) for chunk in ceph_store.get(url)[0]] == expected
         assert audited.lengths("aio_read", "read") == expected
     assert audited.lengths("aio_write") == expected
-    ahead = expected[1:] if size <= store_rbd.AHEAD_BYTES else []
-    assert audited.lengths("aio_read") == (expected if MONKEY_PATCHED else ahead)
+    assert audited.lengths("aio_read") == (expected if MONKEY_PATCHED else [])
 
 
 def test_no_request_outlives_its_chunk(ceph_store: Any) -> None:
@@ -203,7 +202,7 @@ def test_a_pool_that_is_full(ceph_store: Any, audited: Audited, monkeypatch: pyt
 
 @pytest.mark.parametrize("taken", [0, 1, 2, 3])
 def test_a_consumer_that_stops(ceph_store: Any, audited: Audited, taken: int) -> None:
-    """Nothing is read ahead before the second chunk is asked for, and at most four chunks are read for nothing."""
+    """Nothing is read that is not asked for."""
     data = os.urandom(20 * CHUNK)
     url = ceph_store.add(data).url
     audited.calls.clear()
@@ -212,11 +211,11 @@ def test_a_consumer_that_stops(ceph_store: Any, audited: Audited, taken: int) ->
         assert b"".join(next(iterator) for _ in range(taken)) == data[: taken * CHUNK]
         iterator.close()
         assert list(iterator) == []
-        assert len(audited.lengths("aio_read", "read")) == (taken if taken < 2 else taken + store_rbd.AHEAD)
+        assert len(audited.lengths("aio_read", "read")) == taken
         assert ceph_store.read(url) == data
 
 
-# --- The images that read ahead and write behind, without Ceph
+# --- The images that read without holding the hub and write behind, without Ceph
 
 
 class Completion:
@@ -331,21 +330,21 @@ OFFSETS = st.sets(st.integers(0, 250), max_size=8)
     failing=OFFSETS,
     broken=OFFSETS,
 )
-def test_read_ahead(size: int, runs: list[tuple[int | None, int, int]], failing: set[int], broken: set[int]) -> None:
+def test_reads(size: int, runs: list[tuple[int | None, int, int]], failing: set[int], broken: set[int]) -> None:
     """In any order, also beyond the end, it is what ``read`` gives, and an error comes at its own call."""
     data = bytes(range(size))
     image, plain = Image(data), Image(data)
     image.failing = failing | broken
     image.broken = plain.broken = broken
-    with store_rbd.ReadAhead(image) as ahead:
+    with store_rbd.GreenReads(image) as green:
         at = 0
         for begin, length, count in runs:
             at = at if begin is None else begin
             for _ in range(count):
-                assert outcome(partial(ahead.read, at, length)) == outcome(partial(plain.read, at, length))
+                assert outcome(partial(green.read, at, length)) == outcome(partial(plain.read, at, length))
                 at += length
     assert image.closed
-    assert image.most <= store_rbd.AHEAD + 1
+    assert image.most <= 1
 
 
 @given(data=st.binary(max_size=300), chunk=st.integers(1, 60), failing=st.sets(st.integers(0, 300), max_size=4))
@@ -358,7 +357,7 @@ def test_write_behind(data: bytes, chunk: int, failing: set[int]) -> None:
         behind.create_snap("snap")
         assert image.calls[-1] == ("create_snap", data)
     assert image.closed
-    assert image.most <= store_rbd.AHEAD
+    assert image.most <= store_rbd.BEHIND
 
 
 @given(data=st.binary(min_size=1, max_size=300), chunk=st.integers(1, 60), growth=st.integers(1, 90))
@@ -440,7 +439,7 @@ def test_the_first_error_wins() -> None:
 def test_images_without_aio_stay_themselves() -> None:
     """The fakes of glance_store's own tests, for one."""
     plain = object()
-    assert store_rbd._capable(store_rbd.ReadAhead, "aio_read")(plain) is plain
+    assert store_rbd._capable(store_rbd.GreenReads, "aio_read")(plain) is plain
 
 
 @given(data=st.binary(max_size=50), zeros=st.integers(0, 3 * sparse.GRAIN), at=st.integers(0, 3 * sparse.GRAIN))

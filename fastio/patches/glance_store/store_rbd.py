@@ -1,20 +1,19 @@
-"""``store_rbd``: glance_store's rbd driver keeps librbd busy, and does not block the hub while data moves.
+"""``store_rbd``: glance_store's rbd driver writes while it hashes, and does not block the hub while data moves.
 
 Upstream reads or writes one chunk after the other, and waits for each. Under eventlet, everything else in the process
 waits, too. With this patch:
 
-* If an image is read in order, the next chunks are requested while the consumer has the chunk before. ``add()`` reads
-  and hashes while the chunks before are written. Both use librbd's ``aio_read`` and ``aio_write``, with no more than 4
-  chunks or 4 MiB in flight.
+* ``add()`` reads and hashes while the chunks before are written by librbd's ``aio_write``, no more than 4 chunks or
+  4 MiB in flight. ``get()`` reads nothing ahead, which took CPU time for no gain.
 * Under eventlet a native thread waits for these reads and writes. Opening, creating and deleting an image block the
   hub as long as in upstream's code, because a thread that made these calls would run Python code.
 * ``store_chunk_sizes`` sets the chunk. It changes neither the object size of new images nor the step by which an image
   of unknown size grows. ``rbd_store_chunk_size`` still sets both.
 * With ``rbd_thin_provisioning``, a chunk of zeros is found by comparing memory instead of looking at each byte.
 
-If a read or write ahead fails, it is repeated in the call in which upstream would have made it, or in the next call on
-the image. It then raises what librbd raises, and so does each later call until the write succeeds. The image is not
-resized, snapshotted or closed before everything is written.
+If a read fails, it is repeated, and raises what librbd raises. A write that fails behind is repeated in the next call
+on the image, and raises the same there, and so does each later call until the write succeeds. The image is not resized,
+snapshotted or closed before everything is written.
 """
 
 from __future__ import annotations
@@ -43,14 +42,11 @@ STOCK_CHUNK = 4 * MIB
 #: gives their memory back to the system each time, and gets it again page by page.
 CHUNK = MIB
 
-#: Bytes of one read: upstream's. Smaller ones read ahead are faster only where processors are idle, and cost more.
+#: Bytes of one read: upstream's.
 READ_CHUNK = 8 * MIB
 
-#: Chunks, and bytes, that are read before they are asked for; a chunk that is larger is read when it is asked for.
-AHEAD = 4
-AHEAD_BYTES = 4 * MIB
-
-#: Bytes that are written after ``write`` has returned, or one chunk if that is larger; no more chunks than ``AHEAD``.
+#: Chunks, and bytes, that are written after ``write`` has returned; one chunk if that is larger.
+BEHIND = 4
 BEHIND_BYTES = 4 * MIB
 
 
@@ -119,8 +115,7 @@ class _OpenImage(Proxy):
         self._under_way: deque[_Request] = deque()
 
     def _settle(self) -> None:
-        """Wait until nothing is under way; a failure raises."""
-        raise NotImplementedError
+        """Wait until no write is under way; a failure raises."""
 
     def __enter__(self) -> _OpenImage:
         self.__wrapped__.__enter__()
@@ -138,33 +133,17 @@ class _OpenImage(Proxy):
         return closed
 
 
-class ReadAhead(_OpenImage):
-    """An image whose next chunks are read while the one before is used, once it is seen to be read in order."""
-
-    def __init__(self, image: Any) -> None:
-        super().__init__(image)
-        #: where the next read in order begins, and where the next one ahead of it does
-        self._next = 0
-        self._next_ahead = 0
-        self._size = image.size()
+class GreenReads(_OpenImage):
+    """An image whose reads let other greenlets run; natively they are librbd's own."""
 
     def read(self, offset: int, length: int, *flags: Any) -> bytes:
-        in_order = offset == self._next and offset > 0
-        ahead = min(AHEAD, AHEAD_BYTES // length) if in_order and length else 0
-        self._next = offset + length
-        # Where a thread would wait for librbd the data is asked for in this one: what the C library allocates for
-        # another thread it gives back to the system after each chunk, and gets it again page by page.
-        if flags or not length or not ahead and current.hub() is None:
-            self._settle()
+        if flags or not length or current.hub() is None:
             return self.__wrapped__.read(offset, length, *flags)
-        if not self._under_way or (self._under_way[0].offset, self._under_way[0].length) != (offset, length):
-            self._settle()
-            self._ask(offset, length)
-        while len(self._under_way) <= ahead and self._next_ahead < self._size:
-            self._ask(self._next_ahead, min(length, self._size - self._next_ahead))
-        request = self._under_way[0]
+        request = _Request(offset, length)
+        request.completion = self.__wrapped__.aio_read(offset, length, request.done)
+        self._under_way.append(request)
         count = request.wait()
-        self._under_way.popleft()
+        self._under_way.remove(request)
         data = request.end()
         if count != length or data is None:
             _counts.fell_back(Reason.REFUSED)
@@ -172,17 +151,6 @@ class ReadAhead(_OpenImage):
             return self.__wrapped__.read(offset, length)
         _counts.moved(length)
         return data
-
-    def _ask(self, offset: int, length: int) -> None:
-        request = _Request(offset, length)
-        request.completion = self.__wrapped__.aio_read(offset, length, request.done)
-        self._under_way.append(request)
-        self._next_ahead = offset + length
-
-    def _settle(self) -> None:
-        while self._under_way:
-            self._under_way[0].wait()
-            self._under_way.popleft().end()
 
 
 class WriteBehind(_OpenImage):
@@ -199,7 +167,7 @@ class WriteBehind(_OpenImage):
             # Bytes beyond the end are silently cut off by aio_write, and are an error of write.
             self._settle()
             return self.__wrapped__.write(data, offset, *flags)
-        self._settle(min(AHEAD, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
+        self._settle(min(BEHIND, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
         request = _Request(offset, len(data), data)
         request.completion = self.__wrapped__.aio_write(data, offset, request.done)
         self._under_way.append(request)
@@ -237,8 +205,8 @@ def _capable(image_class: Callable[[Any], Any], call: str) -> Callable[[Any], An
 
 
 def make_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
-    """``ImageIterator.__iter__`` with images that are read ahead."""
-    return namespaces.replaced(wrapped, rbd=_with_images(_capable(ReadAhead, "aio_read")))
+    """``ImageIterator.__iter__`` with images that do not hold the hub."""
+    return namespaces.replaced(wrapped, rbd=_with_images(_capable(GreenReads, "aio_read")))
 
 
 class _Utils(Proxy):
@@ -293,7 +261,7 @@ _CONFIGURE_ADD = _stores.CONFIGURE_ADD._replace(names=f"{_stores.CONFIGURE_ADD.n
 
 PATCH = Patch(
     __name__,
-    summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
+    summary="glance_store's rbd: chunks written behind, reads that do not hold the hub, chunk size",
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, _CONFIGURE_ADD),
         *_stores.chunk_sizes(
