@@ -15,7 +15,7 @@ from typing import Any
 
 from fastio.concurrency import handover
 from fastio.config import MIB
-from fastio.counters import Tally
+from fastio.counters import Reason, Tally
 
 #: Bytes of a part, and of the pieces that its thread hands over.
 PART, PIECE = 8 * MIB, MIB
@@ -182,6 +182,7 @@ class Ahead:
 
     def _read_again(self, size: int) -> bytes:
         """Read the first answer from here on, which begins with what came in parts."""
+        self._counts.fell_back(Reason.REFUSED)
         self._end_parts()
         self._parts.clear()
         self._wanted, self._failed = 0, True

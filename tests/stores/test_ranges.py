@@ -1,6 +1,7 @@
 """``s3_ranges`` and ``http_ranges``: an image of a distant service comes in parts, of one version of the object."""
 
 import functools
+import gc
 import os
 import pathlib
 import time
@@ -88,6 +89,24 @@ def test_an_object_that_is_replaced_meanwhile_is_never_mixed(
             assert data.startswith(b"".join(found))
         else:
             assert b"".join(found) == data
+
+
+def test_a_reader_that_gives_up_leaves_nothing_open(store: Any, patched: Any) -> None:
+    url = place(store, os.urandom(SIZE))
+    gc.collect()
+    gc.disable()
+    try:
+        with patched():
+            pieces, _ = store.get(url)
+            assert next(iter(pieces)) and readers()
+            del pieces
+            assert not readers()
+    finally:
+        gc.enable()
+
+
+def readers() -> int:
+    return sum(type(each) is ahead.Ahead for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("change", ["size", "weak tag", "encoding", "age"])

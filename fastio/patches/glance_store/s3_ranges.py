@@ -28,11 +28,12 @@ class _Client(Proxy):
     def get_object(self, **kwargs: Any) -> Any:
         answer = self.__wrapped__.get_object(**kwargs)
         if set(kwargs) == {"Bucket", "Key"} and _is_plain(answer):
-            body, total = answer["Body"], answer["ContentLength"]
+            # The answer itself would be in a cycle, and its connection open until the next garbage collection.
+            body, total, tag = answer["Body"], answer["ContentLength"], answer["ETag"]
 
             def ask(first: int, end: int) -> Any:
-                part = self.__wrapped__.get_object(**kwargs, Range=f"bytes={first}-{end - 1}", IfMatch=answer["ETag"])
-                if part.get("ContentRange") != f"bytes {first}-{end - 1}/{total}" or part["ETag"] != answer["ETag"]:
+                part = self.__wrapped__.get_object(**kwargs, Range=f"bytes={first}-{end - 1}", IfMatch=tag)
+                if part.get("ContentRange") != f"bytes {first}-{end - 1}/{total}" or part["ETag"] != tag:
                     part["Body"].close()
                     raise ValueError("not the part that was asked for")
                 return part["Body"].read, part["Body"].close
