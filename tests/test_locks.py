@@ -31,6 +31,10 @@ REVIEWED = {
     ("io/transfers.py", "start_new_thread"): 2,
     # As the driver's own, which bounds how many parts are read ahead; each upload has its own.
     ("patches/glance_store/store_s3.py", "Semaphore"): 1,
+    # As the driver's own threads, which send parts: Python of botocore and requests. Each part of a download has its
+    # own, and only its reader waits for it.
+    ("concurrency/handover.py", "Semaphore"): 1,
+    ("concurrency/handover.py", "Thread"): 1,
 }
 
 

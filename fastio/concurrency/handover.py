@@ -1,9 +1,12 @@
 """Hand data over from one thread to another; threads are greenlets where the program has monkey patched them."""
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+
+from fastio.concurrency import current, native
 
 
 class Handover:
@@ -24,8 +27,11 @@ class Handover:
 
 
 def start(function: Callable[..., Any], *args: Any) -> None:
-    """Run ``function(*args)`` beside this thread; the process may end meanwhile.
+    """Run ``function(*args)`` beside this thread; the process may end meanwhile. A system's thread takes no signals.
 
     :raises RuntimeError: if the system has no more threads
     """
-    threading.Thread(target=function, args=args, daemon=True).start()
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    # Of a greenlet, others would run meanwhile.
+    with contextlib.nullcontext() if current.threads_are_green() else native.without_signals():
+        thread.start()

@@ -2,6 +2,7 @@
 
 import gc
 import random
+import signal
 import threading
 import types
 from collections.abc import Callable
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.concurrency import handover
+from fastio.concurrency import handover, native
 from fastio.counters import Tally
 from fastio.io import ahead
 from tests.child import data
+from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until as eventually
 
 #: Bytes of a part, of a piece, and of what is watched.
@@ -207,6 +209,14 @@ def test_the_parts_of_a_process_are_bounded(service: Callable[..., Service], mon
     assert len(ahead._under_way) <= ahead.MOST_OF_ALL + len(readers)
     stopped.set()
     assert all(drained(each, lambda: PIECE) == far.content[PIECE:] for each in readers)
+
+
+def test_its_threads_take_no_signals() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    masks = handover.Handover()
+    handover.start(lambda: masks.give(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+    assert masks.take() == (before if MONKEY_PATCHED else before | native.SIGNALS - {signal.SIGKILL, signal.SIGSTOP})
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
 def test_no_more_threads(service: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
