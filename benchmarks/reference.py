@@ -49,12 +49,11 @@ def reasons() -> str:
 
 def patches() -> str:
     """A table of all patches, and what there is to say of each, by library."""
-    head = ["patch", "meaning", "variable", "applied to", "not needed"]
+    head = ["patch", "meaning", "applied to", "not needed"]
     rows = [
         [
             f"``{patch.name}``",
             patch.summary,
-            f"``FASTIO_DISABLED={patch.name}``",
             ", ".join(dict.fromkeys(str(each) for target in patch.targets for each in patch.requirements(target)))
             or EMPTY,
             _not_needed(patch) or EMPTY,

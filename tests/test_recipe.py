@@ -230,6 +230,8 @@ SUITE = {
 
 def test_a_new_suite(tmp_path: pathlib.Path) -> None:
     """The command finds the suite, runs it, and notices wrong bytes."""
+    pytest.importorskip("psutil")
+    pytest.importorskip("pytest_benchmark")
     checkout = pathlib.Path(fastio.__file__).parents[1]
     shutil.copytree(checkout / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(checkout / "pyproject.toml", tmp_path)

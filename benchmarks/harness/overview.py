@@ -32,6 +32,7 @@ ROWS = {
         for task in ("get", "add")
         if (store, task) != ("http", "add")
     },
+    "distant stores: get": "stores* *-far-get-*",
     "s3: many small or a single part": "stores* s3-100-*, stores* s3-single-*",
     "sheepdog: get": "sheepdog_driver get-*, sheepdog driver-get-*",
     "sheepdog: add": "sheepdog_driver add-*, sheepdog driver-add-*",

@@ -69,7 +69,12 @@ class Project:
         if self.service:
             return case.backend == self.service
         # A case that needs nothing and has a server is of programs that are no project here.
-        return self.package in case.needs if case.needs else not case.backend
+        rows = {variant.name for variant in case.all_variants()}
+        return (
+            self.package in case.needs
+            if case.needs
+            else (not case.backend and any(f"{mode}-stock" in rows for mode in self.modes))
+        )
 
     def choose_suites(self, names: Sequence[str]) -> list[str]:
         """The suites of these names, or ``all`` (which is also the default) or ``none``.

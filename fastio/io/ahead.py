@@ -14,10 +14,11 @@ from contextlib import suppress
 from typing import Any
 
 from fastio.concurrency import handover
+from fastio.concurrency.pace import Pace
 from fastio.config import MIB
 from fastio.counters import Reason, Tally
 
-#: Bytes of a part, and of the pieces that its thread hands over.
+#: Bytes of a part, and of the largest pieces that its thread hands over.
 PART, PIECE = 8 * MIB, MIB
 #: Parts ahead of one reader, and of all readers of the process besides the one that each may have.
 MOST, MOST_OF_ALL = 4, 8
@@ -47,13 +48,17 @@ class _Part:
 
     def receive(self, ask: Callable[[int, int], tuple[Read, Callable[[], Any]]]) -> None:
         """Hand over what is answered to a request for the part."""
-        left = self.end - self.first
+        left, pace = self.end - self.first, Pace()
         # Whatever goes wrong is for the first answer to tell.
         try:
             with suppress(Exception):
                 read, close = ask(self.first, self.end)
                 try:
-                    while left and not self.ended and (data := read(min(PIECE, left))):
+                    while left and not self.ended:
+                        pace.yield_when_due()
+                        if not (data := read(min(PIECE, pace.left, left))):
+                            break
+                        pace.moved(len(data))
                         self.pieces.give((self.end - left, data))
                         left -= len(data)
                 finally:
