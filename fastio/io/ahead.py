@@ -29,8 +29,8 @@ LEAST = WATCHED + 2 * PART
 #: Bytes per second of a connection that is fast enough.
 FAST = 200_000_000
 
-#: Reads some bytes at most, none at the end.
-Read = Callable[[int], bytes]
+#: Reads some bytes at most, or all that are left (None); none at the end.
+Read = Callable[[int | None], bytes]
 
 #: The parts under way in this process.
 _under_way: set[object] = set()
@@ -97,15 +97,26 @@ class Ahead:
 
     def read(self, size: int | None = None) -> bytes:
         """``size`` bytes, or all where there are less or ``size`` is None."""
-        wanted = self._total - self._position if size is None or size < 0 else size
-        if not self._wanted:
-            return self._read_first(self._read, size)
+        if self._wanted:
+            begun = self._position
+            try:
+                data = self._read_parts(self._total - begun if size is None or size < 0 else size)
+            except BaseException:
+                # Such as a time-out: what it took has been given to nobody, and comes from the first answer.
+                self._give_up(begun)
+                raise
+            if data is not None:
+                return data
+            self._give_up(begun)
+        return self._read_first(size)
+
+    def _read_parts(self, wanted: int) -> bytes | None:
+        """The next bytes; None if a part fails."""
         found = []
         while wanted > 0 and self._position < self._total:
             data = self._rest or self._take()
             if not data:
-                found.append(self._read_again(wanted))
-                break
+                return None
             data, self._rest = data[:wanted], data[wanted:]
             found.append(data)
             self._position += len(data)
@@ -130,9 +141,15 @@ class Ahead:
         self._watched, self._waited = 0, 0.0
         self._since, self._cpu = time.monotonic(), time.process_time()
 
-    def _read_first(self, read: Callable[..., bytes], size: int | None) -> bytes:
+    def _read_first(self, size: int | None) -> bytes:
+        # It is behind what came in parts.
+        while self._received < self._position:
+            data = self._read(min(PIECE, self._position - self._received))
+            if not data:
+                return data
+            self._received += len(data)
         begun = time.monotonic()
-        data = read(size)
+        data = self._read(size)
         now = time.monotonic()
         self._received += len(data)
         self._position += len(data)
@@ -185,15 +202,10 @@ class Ahead:
             self._begin_parts()
         return bytes(data)
 
-    def _read_again(self, size: int) -> bytes:
-        """Read the first answer from here on, which begins with what came in parts."""
+    def _give_up(self, position: int) -> None:
+        """Read the first answer alone from here on, and from ``position``."""
         self._counts.fell_back(Reason.REFUSED)
         self._end_parts()
         self._parts.clear()
+        self._position, self._rest = position, b""
         self._wanted, self._failed = 0, True
-        while self._received < self._position:
-            data = self._read(min(PIECE, self._position - self._received))
-            if not data:
-                return data
-            self._received += len(data)
-        return self._read_first(self._read, size)

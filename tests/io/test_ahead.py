@@ -238,6 +238,28 @@ def test_a_piece_that_an_exception_took_comes_again(service: Callable[..., Servi
     assert far.content[:PIECE] + drained(content, lambda: PIECE) == far.content
 
 
+@pytest.mark.parametrize("number", [0, 1, 2, 9])
+def test_a_read_that_a_timeout_ends_is_made_again(
+    service: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    far = service(20 * PART)
+    content, take, calls = far.open(), handover.Handover.take, 0
+
+    def ended(self: handover.Handover) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number + 1:
+            raise TimeoutError
+        return take(self)
+
+    monkeypatch.setattr(handover.Handover, "take", ended)
+    found = b""
+    with pytest.raises(TimeoutError):
+        while piece := content.read(3 * PIECE):
+            found += piece
+    assert found + drained(content, lambda: 3 * PIECE) == far.content
+
+
 def test_all_at_once(service: Callable[..., Service]) -> None:
     far = service(20 * PART)
     content = far.open()
