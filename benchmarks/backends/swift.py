@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import nginx
-from benchmarks.backends.base import EXTRA, HOST, ON_OFF, ROOT, Backend, BackendError, find_program, http_status
+from benchmarks.backends.base import EXTRA, FAR, HOST, ON_OFF, ROOT, Backend, BackendError, find_program, http_status
 from benchmarks.backends.swift_filters import PATCHED_PATH
 
 #: Names the environment whose Swift is used, if it is not this Python's.
@@ -134,6 +134,7 @@ class Swift(Backend):
         "token_life": 86400,
         "fastio": "off",
         "tls": 0,
+        **FAR,
     }
     choices = {"fastio": ON_OFF}
 
@@ -165,7 +166,7 @@ class Swift(Backend):
         self._build_rings({name: ports[name] for name in SERVERS})
         for name in ports:
             # The checkout has the proxy's filters and fastio, and is only on the path of who needs them.
-            environment = {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+            environment = {"PYTHONWARNINGS": "ignore"}
             if fast or name == "proxy":
                 environment["PYTHONPATH"] = str(ROOT)
             start = [_python(), "-m", "fastio", "run", "--"] if fast else []
@@ -177,6 +178,7 @@ class Swift(Backend):
         self.wait(lambda: http_status(self._port, "/healthcheck") == 200, "the proxy")
         # The first request makes the account.
         self.wait(self._logged_in, "the proxy's authentication")
+        self._port = self.far_port(self._port)
         self._patched = {name: _patched(port) for name, port in ports.items()} if fast else {}
         self._tls: dict[str, str] = {}
         if self.chosen["tls"]:

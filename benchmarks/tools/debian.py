@@ -113,7 +113,7 @@ class Suite:
     def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run the environment's Python in the project; the output with ``--json`` is kept."""
         given = [f"{name}={value}" for name, value in env.items()]
-        command = ["env", "--chdir", f"/{PROJECT}", "PYTHONDONTWRITEBYTECODE=1", *given, self.python, *words]
+        command = ["env", "--chdir", f"/{PROJECT}", *given, self.python, *words]
         stdout = subprocess.PIPE if "--json" in words else None
         return subprocess.run(self.inside(command), stdout=stdout, text=True)
 

@@ -26,6 +26,11 @@ class Handover:
         return self._things.popleft()
 
 
+def is_possible() -> bool:
+    """Whether this program's threads can be waited for: the hub itself would wait for the system's."""
+    return current.hub() is None or current.threads_are_green()
+
+
 def start(function: Callable[..., Any], *args: Any) -> None:
     """Run ``function(*args)`` beside this thread; the process may end meanwhile. A system's thread takes no signals.
 

@@ -335,6 +335,7 @@ TABLE = (
     Listed("s3_client", "glance_store", store="s3", changes=True),
     Listed("s3_ranges", "glance_store", store="s3", changes=True),
     Listed("s3_singlepart", "glance_store", store="s3"),
+    Listed("swift_ranges", "glance_store", store="swift", changes=True, besides=("swiftclient",)),
     Listed("store_cinder", "glance_store", store="cinder"),
     Listed("store_http", "glance_store", store="http"),
     Listed("store_rbd", "glance_store", store="rbd"),

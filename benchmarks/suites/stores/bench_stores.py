@@ -31,7 +31,7 @@ BACKENDS: dict[str, tuple[str, Mapping[str, Any]]] = {
 }
 READ_ONLY = ("http",)
 #: Those that are far away, which are read only.
-REMOTE: dict[str, tuple[str, Mapping[str, Any]]] = {"s3-far": ("s3", AWAY), "http-far": ("http", AWAY)}
+REMOTE: dict[str, tuple[str, Mapping[str, Any]]] = {f"{name}-far": (name, AWAY) for name in ("s3", "swift", "http")}
 
 
 def _variants(row: str, task: str) -> list[Variant]:

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from fastio import counters
-from fastio.concurrency import current
+from fastio.concurrency import handover
 from fastio.io import ahead
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Patch, Target
@@ -31,7 +31,7 @@ def make_response(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def _get_response(self: Any, location: Any, verb: Any) -> Any:
         answer = wrapped(self, location, verb)
-        if verb == "GET" and (current.hub() is None or current.threads_are_green()):
+        if verb == "GET" and handover.is_possible():
             url, tag, size = (
                 location.get_uri(),
                 answer.headers.get("ETag", ""),

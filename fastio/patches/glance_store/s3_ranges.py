@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.concurrency import current
+from fastio.concurrency import handover
 from fastio.io import ahead
 from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
@@ -57,8 +57,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def _operation_set(self: Any, *args: Any, **kwargs: Any) -> Any:
         client, *rest = wrapped(self, *args, **kwargs)
-        # Threads of the system would have the hub wait for them.
-        if current.hub() is None or current.threads_are_green():
+        if handover.is_possible():
             client = _Client(client)
         return (client, *rest)
 
