@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 #: itself. The parts that are not named are the top: of fastio the commands, and what ``fastio`` itself has.
 LAYERS = {
     "fastio": (
-        ("arguments", "config", "counters", "errors", "log", "report", "tables", "terminal", "version"),
+        ("arguments", "config", "counters", "errors", "log", "proxy", "report", "tables", "terminal", "version"),
         ("concurrency",),
         ("io", "patching"),
         ("patches",),

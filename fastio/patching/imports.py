@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fastio.patching.proxy import Proxy
+from fastio.proxy import Proxy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

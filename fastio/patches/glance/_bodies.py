@@ -15,8 +15,8 @@ from typing import Any
 from fastio.io import file_pieces, paced
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import KNOWN, Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Make, Target
+from fastio.proxy import Proxy
 
 #: body of a response -> what it takes its chunks from
 _sources: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()

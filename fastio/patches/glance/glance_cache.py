@@ -13,8 +13,8 @@ from fastio import config, counters
 from fastio.io import image_files, paced
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 

@@ -18,8 +18,8 @@ from fastio.io import hashing, hashing_once
 from fastio.io.hashing import pool
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 

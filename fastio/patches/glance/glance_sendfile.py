@@ -27,8 +27,8 @@ from fastio.io import file_pieces, file_sending
 from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
 from fastio.patches.glance import _bodies, _uwsgi
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from fastio import counters
 from fastio.patching.known_code import Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 

@@ -30,8 +30,8 @@ from fastio.io import sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.known_code import Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 

@@ -20,8 +20,8 @@ from fastio import config, counters
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 

@@ -14,8 +14,8 @@ from fastio import counters
 from fastio.concurrency import handover
 from fastio.io import ahead
 from fastio.patching.known_code import Uses
-from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Patch, Target
+from fastio.proxy import Proxy
 
 _counts = counters.of(__name__)
 
