@@ -13,8 +13,10 @@ class Proxy:
     A plain class, since wrapt's takes longer to import than all of fastio, and most programs never need it.
     """
 
+    __slots__ = ()
+
     def __init__(self, wrapped: Any) -> None:
-        self.__wrapped__ = wrapped
+        self.__wrapped__ = wrapped  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)

@@ -12,6 +12,7 @@ import stat
 from typing import Any
 
 from fastio.io import image_files
+from fastio.proxy import Proxy
 
 
 class Piece:
@@ -42,11 +43,11 @@ class Piece:
         return self._size - self.sent
 
 
-class PieceFile:
+class PieceFile(Proxy):
     """Stands for the binary file of an image. Its ``read()`` is the file's own until pieces are asked for."""
 
     def __init__(self, file: Any) -> None:
-        self._file = file
+        super().__init__(file)
         self._in_pieces = False
         self._last: Piece | None = None
         self._memory: image_files.InMemory | None = None
@@ -56,9 +57,6 @@ class PieceFile:
         self.begin: int | None = None
         #: pieces end here
         self.end: int | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
 
     @property
     def position(self) -> int:
@@ -75,11 +73,11 @@ class PieceFile:
         :param first: the most that the first read returns, in bytes; by default what it is asked for
         """
         try:
-            regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+            regular = stat.S_ISREG(os.fstat(self.__wrapped__.fileno()).st_mode)
         except (AttributeError, OSError, ValueError):
             return False
         if regular:
-            self._memory = image_files.InMemory(self._file.fileno())
+            self._memory = image_files.InMemory(self.__wrapped__.fileno())
             self._in_pieces = True
             self._first = first
         return regular
@@ -88,21 +86,21 @@ class PieceFile:
         """Return bytes again, from where the last piece ended."""
         self._in_pieces = False
         if self._last is not None:
-            self._file.seek(self._last.position)
+            self.__wrapped__.seek(self._last.position)
 
     def read(self, size: int = -1) -> Any:
         if self._in_pieces and size < 0:
             self.stop()
         if not self._in_pieces:
-            return self._file.read(size)
+            return self.__wrapped__.read(size)
         if self._last is None:
-            self.begin = start = self._file.tell()
-            data = self._file.read(size if self._first is None else min(size, self._first))
+            self.begin = start = self.__wrapped__.tell()
+            data = self.__wrapped__.read(size if self._first is None else min(size, self._first))
             self._last = Piece(self, start, len(data))
             self._last.sent = len(data)
             return data
         start = self._last.position
-        end = os.fstat(self._file.fileno()).st_size if self.end is None else self.end
+        end = os.fstat(self.__wrapped__.fileno()).st_size if self.end is None else self.end
         there = end - start
         if there <= 0:
             return b""
@@ -112,4 +110,4 @@ class PieceFile:
     def fetch(self, start: int, end: int) -> None:
         """Have these bytes in memory, so that they can be sent without waiting for a disk."""
         if self._memory is not None:
-            image_files.fetch(self._file.fileno(), self._memory, start, end)
+            image_files.fetch(self.__wrapped__.fileno(), self._memory, start, end)

@@ -12,6 +12,7 @@ from fastio.concurrency import current, offload
 from fastio.concurrency.pace import SHARE, Pace, share
 from fastio.counters import Reason, Tally
 from fastio.io import libc, paced, scratch, sparse, syscalls
+from fastio.proxy import Proxy
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
@@ -191,29 +192,23 @@ def wrap(file: Any, counts: Tally = counters.UNCOUNTED, whole: bool = False) -> 
     return paced.stand_in(file, Pace(counts=counts), _File)
 
 
-class Thin:
+class Thin(Proxy):
     """A file written in order, in which runs of zeros become holes."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
 
     def write(self, data: Any) -> int:
         if type(data) is not bytes:
-            return self._file.write(data)
+            return self.__wrapped__.write(data)
         for start, end, hole in sparse.runs(data):
             if hole:
-                self._file.truncate(self._file.tell() + end - start)
-                self._file.seek(0, os.SEEK_END)
+                self.__wrapped__.truncate(self.__wrapped__.tell() + end - start)
+                self.__wrapped__.seek(0, os.SEEK_END)
             else:
-                self._file.write(data if end - start == len(data) else memoryview(data)[start:end])
+                self.__wrapped__.write(data if end - start == len(data) else memoryview(data)[start:end])
         return len(data)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
     def __enter__(self) -> Thin:
-        self._file = self._file.__enter__()
+        self.__wrapped__ = self.__wrapped__.__enter__()
         return self
 
     def __exit__(self, *exc_info: Any) -> Any:
-        return self._file.__exit__(*exc_info)
+        return self.__wrapped__.__exit__(*exc_info)

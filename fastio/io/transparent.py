@@ -4,11 +4,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from fastio.proxy import Proxy
+
 #: Special methods that are looked up on the class, so a stand-in has them where the original does.
 SPECIAL = ("__len__", "__bool__", "__getitem__", "__enter__", "__exit__")
 
 
-class Transparent:
+class Transparent(Proxy):
     """Stands for ``__wrapped__``. Slots of subclasses are set with ``object.__setattr__``."""
 
     __slots__ = ("__weakref__", "__wrapped__")
@@ -21,9 +23,6 @@ class Transparent:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return self.__wrapped__.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.__wrapped__, name, value)

@@ -20,6 +20,7 @@ from fastio.concurrency.pace import SHARE, Pace
 from fastio.config import KIB
 from fastio.counters import Cause, Reason, Tally
 from fastio.io import file_sending, image_files, syscalls
+from fastio.proxy import Proxy
 
 #: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends in a call: a
 #: socket's time-out is for each block, so that a larger one would have less time for a byte.
@@ -112,7 +113,7 @@ class Enlarged:
         return None if sock.gettimeout() is None else Reason.TIMEOUT
 
 
-class Gathered:
+class Gathered(Proxy):
     """Stands for a body that may come slowly, and gives as much as was asked for of the bytes that come at once.
 
     The body is read in upstream's pieces. The first one that takes longer than :data:`AT_ONCE` ends the block, and is
@@ -125,21 +126,18 @@ class Gathered:
     """
 
     def __init__(self, body: Any, piece: int, timed: bool = False) -> None:
-        self._body = body
+        super().__init__(body)
         self._upstreams = self._piece = piece
         self._timed = timed
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._body, name)
-
     def read(self, size: int) -> Any:
         if self._timed:
-            return self._body.read(min(size, self._upstreams))
+            return self.__wrapped__.read(min(size, self._upstreams))
         began = now = time.monotonic()
         pieces: list[bytes] = []
         left = size
         while left > 0 and now - began < AT_ONCE:
-            data = self._body.read(min(left, self._piece))
+            data = self.__wrapped__.read(min(left, self._piece))
             if type(data) is not bytes:
                 # Text, or an odd end: never after bytes.
                 return b"".join(pieces) or data

@@ -1,4 +1,4 @@
-"""``s3_ranges``, ``swift_ranges`` and ``http_ranges``: an image of a distant service comes in parts, of one version of the object."""
+"""``s3_ranges``, ``swift_ranges`` and ``http_ranges``: images of distant services come in parts, of one version."""
 
 import functools
 import gc
