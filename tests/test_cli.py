@@ -43,7 +43,7 @@ def run(tmp_path: pathlib.Path) -> Run:
     return run
 
 
-def test_status(run: Run) -> None:
+def test_status_lists_every_setting_and_patch(run: Run) -> None:
     result = run("status", "--all")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()

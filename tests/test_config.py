@@ -28,7 +28,7 @@ MISSING = object()
         ("0", 0), (0, 0), ("007", 7),
     ],
 )  # fmt: skip
-def test_sizes(given_value: int | str, size: int) -> None:
+def test_a_size_is_read_in_all_units(given_value: int | str, size: int) -> None:
     assert parse_size(given_value) == size
 
 
@@ -37,7 +37,7 @@ def test_sizes(given_value: int | str, size: int) -> None:
     ["12 parsecs", "", " ", "-1", "+1", "1.5M", "1,000", "1 000", "1e6", "0x10", "MiB", "1 Mi B", "1TiB", "١",
      "64KiB\0", "1 MiB!", 1.5, 65536.0, True, False, None, b"65536", [65536], float("nan"), object()],
 )  # fmt: skip
-def test_no_sizes(value: Any) -> None:
+def test_what_is_no_size_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="not a size"):
         parse_size(value)
 
@@ -135,7 +135,7 @@ def test_the_kill_switch_wins_over_the_code_but_does_not_switch_on(value: str, o
         ("profile", " Safe ", "safe"), ("transfers", " 7 ", 7), ("enabled", "ON", True),
     ],
 )  # fmt: skip
-def test_values_read(name: str, value: Any, read: Any) -> None:
+def test_values_are_read_alike_from_keywords_and_environment(name: str, value: Any, read: Any) -> None:
     assert getattr(resolve({name: value}, {}), name) == read
     if isinstance(value, str) and value:
         assert getattr(resolve({}, {TABLE[name].env: value}), name) == read

@@ -107,7 +107,7 @@ def test_every_module_can_be_imported_without_the_libraries(run_python: RunPytho
     assert {name.partition(".")[0] for name in found} & {"eventlet", "oslo_concurrency", "wrapt"} == set()
 
 
-def test_nothing_warns(run_python: RunPython) -> None:
+def test_imports_and_patches_warn_of_nothing(run_python: RunPython) -> None:
     """Deprecated things of the standard library would show here first."""
     code = f"""
         import importlib, subprocess

@@ -173,7 +173,7 @@ def test_versions_that_the_patches_are_not_for() -> None:
     assert fingerprints.refusals("eventlet", "0.9") == []
 
 
-def test_the_command(
+def test_new_code_fails_the_command_and_is_summarized(
     library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
 ) -> None:
     summary = tmp_path / "summary.md"

@@ -56,7 +56,7 @@ def test_outcome_by_name() -> None:
             both.outcome(*arguments)
 
 
-def test_summary() -> None:
+def test_the_summary_counts_outcomes() -> None:
     waiting = Entry("communicate", "other:Popen._communicate", Outcome.WAITING, "")
     absent = Entry("communicate", "third:Popen._communicate", Outcome.ABSENT, "")
     assert report(APPLIED, CHANGED, APPLIED).summary() == "fastio: 1 in effect, 1 left alone"
@@ -134,7 +134,7 @@ def test_only_one_patch() -> None:
     assert one.problems() == []
 
 
-def test_the_whole_table() -> None:
+def test_the_whole_table_has_all_entries_in_aligned_columns() -> None:
     lines = report(APPLIED, CHANGED, SEEN_THROUGH).text(everything=True).splitlines()
     assert max(len(line) for line in lines) < 160
     assert not [line for line in lines if line != line.rstrip()]

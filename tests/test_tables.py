@@ -16,7 +16,7 @@ def test_columns_of_figures(cells, right):
     assert Table("T", ["", "ms"], [["a", cell] for cell in cells]).figures() == [False, right]
 
 
-def test_text():
+def test_a_table_as_text_has_aligned_columns():
     lines = Table("Times", ["", "ms"], [["one", "10"], ["two", ""]], ["noisy"]).text().split("\n")
     assert lines == ["Times", "", "     ms", "---  --", "one  10", "two", "", "  * noisy"]
     assert Table("", ["what", "ms"], []).text() == "what  ms\n----  --"

@@ -98,7 +98,7 @@ def test_bad_parameters(capsys, parameter, message):
     assert capsys.readouterr().err.startswith(message)
 
 
-def test_list(monkeypatch, tmp_path, capsys):
+def test_missing_backends_are_listed_with_their_command(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("BENCHMARK_SWIFT", str(tmp_path))
 
     assert main(["up", "swift"]) == 1

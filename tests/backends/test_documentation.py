@@ -19,7 +19,7 @@ def test_the_install_lines():
         assert line.replace("install", "install -y", 1) in CI
 
 
-def test_the_commands():
+def test_documented_commands_can_be_parsed():
     """Each of them is run by a test of test_command.py."""
     prefix = ".tox/stores/bin/python -m benchmarks.backends "
     commands = [line.strip().removeprefix(prefix) for line in PAGE if line.strip().startswith(prefix)]

@@ -124,7 +124,7 @@ def own_links() -> set[str]:
 
 
 @real
-def test_nothing_is_left(tmp_path: Path) -> None:
+def test_a_network_leaves_no_process_and_link(tmp_path: Path) -> None:
     """A network is of processes, which test_backends.py ends in every way; of them each is in a namespace."""
     before = own_links()
     with Network(tmp_path, clients=3) as network:

@@ -18,7 +18,7 @@ def access():
 
 @pytest.mark.parametrize("version", ["1", "3"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:keystoneclient")
-def test_swiftclient(access, version):
+def test_swiftclient_logs_in_and_keeps_an_object(access, version):
     swiftclient = pytest.importorskip("swiftclient")
     address = access["auth_v1"] if version == "1" else access["auth_v3"]
     account, _, user = access["user"].partition(":")

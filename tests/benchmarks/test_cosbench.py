@@ -58,7 +58,7 @@ def test_a_histogram() -> None:
         ("c(3)MiB", 3 << 20),
     ],
 )
-def test_sizes(text, size) -> None:
+def test_units_of_cosbench_are_read(text, size) -> None:
     assert selectors.size(text, 5) == size
 
 
@@ -113,7 +113,7 @@ def test_a_scan_has_every_object_of_every_container_once() -> None:
 # --- files
 
 
-def test_the_example() -> None:
+def test_the_example_workload_can_be_run() -> None:
     workload = cosbench.read(EXAMPLES / "swift.xml")
     assert workload.name == "swift"
     assert workload.stages[0].works[0].kind == "init" and workload.stages[-1].works[0].kind == "dispose"

@@ -97,7 +97,7 @@ ROWS = {"disk-stock": 0.002, "disk-fastio": 0.002, "swift-stock": 0.010, "swift-
         "swift-wide-fastio": 0.004, "swift-direct": 0.008}  # fmt: skip
 
 
-def test_the_tables(tmp_path, monkeypatch) -> None:
+def test_tables_compare_sources_and_judge_goals(tmp_path, monkeypatch) -> None:
     result = made(tmp_path, monkeypatch, ROWS)
     (table,) = disk_swift_tables.published(result)
     rows = {(row[0], row[1]): row[2:] for row in table.rows}

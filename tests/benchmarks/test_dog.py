@@ -150,7 +150,7 @@ def test_life_of_an_image(sheep, program):
 @pytest.mark.parametrize(
     "name", [b"..", b"../../up", b"/etc/passwd", b"%41", b"a b\\c\td\n", b"$(id)", b"-r", b"", b"/" * 255, b"\xff\xfe"]
 )
-def test_any_name(sheep, name, monkeypatch):
+def test_a_sheep_may_have_any_name(sheep, name, monkeypatch):
     monkeypatch.setenv("LC_ALL", "C")
     before = set(Path(sheep.directory).rglob("*"))
     sheep.image("A" if name == b"%41" else "%41", b"other")
@@ -241,7 +241,7 @@ class TestWrite:
     ("command", "pause"),
     [("read", "start_ms"), ("read", "fetch_ms"), ("write", "start_ms"), ("write", "store_ms"), ("write", "new_ms")],
 )
-def test_pauses(sheep, command, pause):
+def test_a_pause_delays_the_command(sheep, command, pause):
     sheep.image("img", OBJECT if pause == "new_ms" else pattern(OBJECT))
     begin = time.monotonic()
     assert sheep(command, "img", stdin=pattern(OBJECT), settings={pause: 300})[0] == 0

@@ -140,7 +140,7 @@ def test_neighbours_end_with_whoever_started_them():
         (Options(quick=True, size=4096), {"a": 1, "slow": 1}, {"a": 4096, "slow": 4096}),
     ],
 )
-def test_options(run, options, rounds, size):
+def test_options_set_rounds_and_sizes(run, options, rounds, size):
     slow = Variant("slow", rounds=2, warmup=0, parameters={"size": 2 << 20})
     case = run("a", slow, options=options, rounds=3, parameters={"size": 8 << 20})
     assert {title: len(row.runs) for title, row in case.variants.items()} == rounds
@@ -399,7 +399,7 @@ def test_options_of_the_command_line(suite):
 
 
 @pytest.mark.parametrize("option", ["--quick", "--benchmark-disable"])
-def test_smoke_runs(suite, option):
+def test_a_smoke_run_is_short_and_not_judged(suite, option):
     done, result = suite(option)
     assert done.returncode == 0, done.stdout
     assert [case.name for case in result.cases] == ["one", "two"]

@@ -95,7 +95,7 @@ TIMES = st.lists(
 
 
 @given(TIMES, st.floats(1, 30))
-def test_parts_add_up(tmp_path_factory, times, cut) -> None:
+def test_the_parts_of_a_run_add_up_to_the_whole(tmp_path_factory, times, cut) -> None:
     operations = [
         operation(0, start, start + taken, size=size, error="x" * failed) for start, taken, size, failed in times
     ]

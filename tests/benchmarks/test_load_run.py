@@ -64,7 +64,7 @@ def carried_out(tmp_path: Path, chosen: Plan, fault=object_server.well) -> tuple
     return read(directory), objects
 
 
-def test_one_process(tmp_path) -> None:
+def test_one_process_does_every_operation_once(tmp_path) -> None:
     found, objects = carried_out(tmp_path, plan())
     operations = found.operations
     assert collections.Counter(objects.numbers) == TWICE
@@ -362,7 +362,7 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
         service.remove_container("load1")
 
 
-def test_swift(tmp_path) -> None:
+def test_the_load_reaches_swift_by_both_logins(tmp_path) -> None:
     with usable("swift")() as running:
         access = running.access()
         everything(tmp_path, "swift", {key: access[key] for key in ("auth_v1", "user", "key")})

@@ -118,7 +118,7 @@ def test_refused_paths(server, path, status) -> None:
     assert b"outside" not in body and b"root:" not in body and headers["X-Evil"] is None
 
 
-def test_other_methods(server) -> None:
+def test_only_get_and_head_are_served(server) -> None:
     assert ask(server, "/a/log.txt", "DELETE")[0] == 405
     status, body, headers = ask(server, "/large.bin?source=swift", "HEAD")
     assert (status, body, headers["Content-Length"]) == (200, b"", str(len(LARGE)))

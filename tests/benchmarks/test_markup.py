@@ -18,7 +18,7 @@ def test_markdown() -> None:
     assert markdown(Table("", ["a"], [])) == "| a |\n| --- |"
 
 
-def test_rst() -> None:
+def test_a_table_becomes_rst_that_docutils_reads() -> None:
     docutils = pytest.importorskip("docutils.core", reason="only checked where docutils is installed")
     text = rst(Table("Times", ["", "ms"], [["a", "1"], ["b", ""]], ["noisy"]))
     assert text.startswith(".. list-table:: Times\n   :header-rows: 1\n\n   * -\n     - ms\n   * - a\n     - 1\n")

@@ -51,7 +51,7 @@ def test_the_interval_is_that_of_the_binomial_distribution(count: int, low: int,
     assert found == Interval((count + 1) / 2, low, high)
 
 
-def test_pairs_are_pairs() -> None:
+def test_unpaired_figures_are_refused() -> None:
     with pytest.raises(ValueError, match="no pair"):
         paired_ratio([], [])
     with pytest.raises(ValueError, match="zip"):

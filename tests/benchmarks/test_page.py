@@ -103,7 +103,7 @@ def test_pictures():
     assert "the longest is at second 2" in made.texts
 
 
-def test_tables():
+def test_a_page_marks_figures_and_verdicts():
     head = ["", "what", "ms", "verdict"]
     rows = [["a", "x", "1.5", "faster"], ["b" * 40, "y", "–", "–"], ["", "1", "≥ 3", "slower"]]
     met = Table("Goals", ["", "met"], [["a", "yes"], ["failed", "no"], ["c", "–"]])

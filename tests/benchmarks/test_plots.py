@@ -32,7 +32,7 @@ def sample():
     )
 
 
-def test_rows():
+def test_a_table_has_figures_and_ratios_of_each_row():
     first, second = (tables.table(case, samples.MACHINE) for case in sample().cases)
     assert first.title == "200 MiB of random data"
     assert first.head == ["", "MB/s", "±", "x stock", "CPU s/GiB", "reads/MiB", "rounds"]
@@ -94,7 +94,7 @@ def test_numbers():
     assert shown == ["1234", "100", "3.14", "0.00123", "0", "–"]
 
 
-def test_terminal():
+def test_the_terminal_shows_tables_and_summary():
     stream = io.StringIO()
     result = sample()
     terminal.show(tables.tables(result), tables.summary(result), stream)

@@ -24,7 +24,7 @@ SAME = [1.0 + number / 10_000 for number in range(-10, 11)]
     ("times", "met"),
     [(SAME, "yes"), ([1.02 * each for each in SAME], "no"), ([0.9, 1.1, 1.0, 0.8, 1.2, 0.95], EMPTY)],
 )
-def test_the_pairs_decide(times: list[float], met: str) -> None:
+def test_pairs_decide_what_a_trace_costs(times: list[float], met: str) -> None:
     cell = {"size": 1, "at_once": 1, "busy": 0, "large": True, "calls": 1}
     row = samples.variant([1.0], name="pairs")
     row.runs[-1]["pairs"] = [{**cell, "untraced": [1.0] * len(times), "traced": times}]

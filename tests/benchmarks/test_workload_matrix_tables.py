@@ -74,7 +74,7 @@ def test_bandwidth_is_lost_only_where_processors_are_the_limit(figures: tuple[fl
     assert bottlenecks.rows[-1][:2] == ["cpu-path, quota-0.75", "thread"]
 
 
-def test_the_plot() -> None:
+def test_the_plot_names_axes_and_bottlenecks() -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
     from benchmarks.harness.plots import svg
     from benchmarks.suites.workload_matrix import plots

@@ -284,7 +284,7 @@ def test_eventlet_server(serve: Callable[..., Service], way: str, workers: int) 
 
 
 @pytest.mark.parametrize("way", THREADS)
-def test_threads(serve: Callable[..., Service], way: str) -> None:
+def test_every_worker_with_threads_is_patched(serve: Callable[..., Service], way: str) -> None:
     service = start_asking(serve, "glance-33", THREADS[way])
     every_worker_is_patched(service, THREADS[way].workers)
 

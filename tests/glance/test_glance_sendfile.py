@@ -165,7 +165,7 @@ def test_where_that_fails_the_rest_is_read(start: Callable[..., Sending], way: s
     sending.expect_notifications([("INFO", len(DATA))] * 3)
 
 
-def test_the_cache(start: Callable[..., Sending], way: str) -> None:
+def test_a_cached_image_is_sent_once_it_is_complete(start: Callable[..., Sending], way: str) -> None:
     sending = start(way, "caching")
     image = sending.api.make(DATA)
     answer, sent = sending.sent_by(lambda: sending.api.download(image))

@@ -408,7 +408,9 @@ def uwsgi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
         ("2.0.31", {**UWSGI, "enable-threads": b"false"}, "without enable-threads"),
     ],
 )
-def test_which_servers_do(uwsgi: types.SimpleNamespace, version: str, options: dict[str, Any], why_not: str) -> None:
+def test_only_a_fitting_uwsgi_takes_over_downloads(
+    uwsgi: types.SimpleNamespace, version: str, options: dict[str, Any], why_not: str
+) -> None:
     uwsgi.version, uwsgi.opt = version.encode(), options
     assert why_not in _uwsgi.why_not() and bool(why_not) == bool(_uwsgi.why_not())
 

@@ -65,7 +65,7 @@ def test_a_hanging_program_is_ended(serve: Callable[..., Service], monkeypatch: 
         (Sample(20, 4, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
     ],
 )
-def test_the_verdict(last: Sample, named: list[str]) -> None:
+def test_the_verdict_names_every_leak_and_failure(last: Sample, named: list[str]) -> None:
     chosen = {"workers": 4}
     service = SimpleNamespace(http_port=1, eventlet=False, chosen=chosen, log=lambda: "nothing")
     load = Soak(service)  # type: ignore[arg-type]

@@ -87,7 +87,7 @@ def test_an_upload(service: Service, image: Image) -> None:
     assert spans["glance.image_data.upload"]["outcome"] == "ok"
 
 
-def test_a_download(service: Service, api: Api, image: Image) -> None:
+def test_a_download_has_the_spans_of_its_states(service: Service, api: Api, image: Image) -> None:
     answer = api.ask("GET", f"/v2/images/{image.id}/file")
     assert answer.body == image.content
     request = the_one(service, answer)

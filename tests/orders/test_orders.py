@@ -96,7 +96,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("case", CASES, ids=identify)
-def test_order(case: Case, results: dict[Case, Any]) -> None:
+def test_imports_and_patches_work_in_this_order(case: Case, results: dict[Case, Any]) -> None:
     target, order = case
     result = results[case]
     assert result["exit"] == 0, result["stderr"]

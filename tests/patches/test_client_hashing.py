@@ -162,7 +162,7 @@ def test_text_and_buffers_as_pieces(name: str) -> None:
         assert list(CHECKS[name](iter(as_pieces), whole)) == as_pieces
 
 
-def test_the_source_fails(check: Check) -> None:
+def test_an_error_of_the_source_is_raised(check: Check) -> None:
     def failing() -> Iterator[bytes]:
         yield content(MIB)
         raise ConnectionResetError(104, "Connection reset by peer")

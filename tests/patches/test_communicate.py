@@ -148,7 +148,7 @@ def test_a_child_that_closes_its_outputs_and_lives_on(patched: Any, sp: ModuleTy
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 1e-9])
-def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
+def test_a_time_out_of_zero_expires_at_once(sp: ModuleType, gate: Gate, timeout: float) -> None:
     calls = [Call(timeout=timeout, after_tell=True), Call(timeout=timeout), Call(opens=True)]
     steps = [out(1, 1000), err(2, 1000), gate.tell, gate.wait]
     as_upstream(lambda: observe(sp, steps, calls, gate, **OUTPUTS), counts={"exchanges": 3})

@@ -74,7 +74,7 @@ def test_hub_waits_and_writes_per_mib_of_input(
 
 
 @pytest.mark.no_fast_path(reason="it is stock that is counted")
-def test_stock_needs_more(hub: Any, green: ModuleType, large_file: pathlib.Path) -> None:
+def test_stock_waits_for_each_small_read(hub: Any, green: ModuleType, large_file: pathlib.Path) -> None:
     with Switches(hub) as switches:
         stdout, _ = green.Popen(["head", "-c", str(8 * MIB), str(large_file)], **PIPES).communicate()
     assert len(stdout) == 8 * MIB

@@ -47,7 +47,7 @@ FIXES = [
     Fix(STDIN, "a memoryview of larger items is sent as bytes", "CPython 3.13.10, 3.14.1",
         "tests/patches/test_communicate.py::test_inputs_that_can_not_be_sliced_by_bytes_go_to_upstream"),
     Fix(STDIN, "no time at all is a time-out", "CPython 3.13.10, 3.14.1",
-        "tests/patches/test_communicate.py::test_no_time_at_all"),
+        "tests/patches/test_communicate.py::test_a_time_out_of_zero_expires_at_once"),
     Fix("eventlet.green.os:write", "does not wait for a regular file, which epoll refuses", "eventlet 0.37",
         f"{HERE}::test_a_regular_file_is_written_without_waiting"),
     Fix("glance.common.wsgi:_UWSGIChunkFile.read", "a read returns no more than it is asked for", "glance 32",

@@ -115,14 +115,16 @@ def test_every_size_and_end(context: Any, size: int, breaks_off: int | None, nam
     assert (len(stock), len(patched)) == (sent, sent) if error is None else sent - len(patched) < way.read
 
 
-def test_the_counts(way: Way, images: dict[str, Image], server: Server) -> None:
+def test_a_download_counts_its_calls_and_bytes(way: Way, images: dict[str, Image], server: Server) -> None:
     images["a"] = Image(content(100))
     both(way, server)
     assert fastio.metrics().patches[NAME].calls == int(way.stock == 1024)
 
 
 @pytest.mark.parametrize("more", [{"answer": {"chunked": 100_000}}, {"answer": {"status": "403 Forbidden"}}], ids=str)
-def test_other_answers(way: Way, images: dict[str, Image], server: Server, more: dict[str, Any]) -> None:
+def test_small_and_odd_answers_are_as_upstreams(
+    way: Way, images: dict[str, Image], server: Server, more: dict[str, Any]
+) -> None:
     images["a"] = Image(content(300 * KIB), **more)
     stock, kept = outcome(way, server)
     with fastio.patched(NAME, strict=True):

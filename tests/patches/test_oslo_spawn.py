@@ -283,7 +283,7 @@ def test_another_setup_since_it_was_patched(what: str) -> None:
         assert {report.outcome("oslo_spawn", key) for key in KEYS} == {Outcome.APPLIED}
 
 
-def test_the_module_anew(forks: Callable[[], int]) -> None:
+def test_a_reloaded_module_is_examined_again(forks: Callable[[], int]) -> None:
     """The findings in the old one say nothing of the new one, and a call to patch() looks at that."""
     with fastio.patched("oslo_spawn", strict=True):
         anew = types.FunctionType(processutils._subprocess_setup.__code__, vars(processutils), "_subprocess_setup")

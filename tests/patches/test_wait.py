@@ -126,7 +126,7 @@ def test_the_exit_status_of_every_end(
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0, -1, -0.5, 1e-9, float("-inf")])
-def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
+def test_a_time_out_of_zero_expires_at_once(sp: ModuleType, gate: Gate, timeout: float) -> None:
     def go() -> Any:
         popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
         with pytest.raises(sp.TimeoutExpired) as caught:

@@ -653,7 +653,7 @@ class Overrides(subprocess.Popen):  # type: ignore[type-arg]
         return super()._communicate(*args)  # type: ignore[misc]
 
 
-def test_subclasses() -> None:
+def test_a_subclass_keeps_its_own_method() -> None:
     assert (round_trip(Plain), round_trip(Overrides)) == (0, 0)
     with fastio.patched(strict=True):
         assert (round_trip(Plain), round_trip(Overrides)) == (1, 1)

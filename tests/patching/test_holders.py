@@ -105,7 +105,7 @@ def test_modules_with_strange_contents(run_python: RunPython, tmp_path: Any) -> 
     assert late(run_python, tmp_path, code) == ["__main__.Popen", "strange.Popen"]
 
 
-def test_the_native_popen() -> None:
+def test_the_native_popen_is_found_behind_the_green_one() -> None:
     native = holders.native_popen()
     if MONKEY_PATCHED:
         assert native is None or native is not subprocess.Popen

@@ -181,7 +181,7 @@ def test_patches_are_applied_whatever_python_gets(options: tuple[str, ...], run_
     assert result.stdout == "{'applied'}\n"
 
 
-def test_recognise() -> None:
+def test_code_is_recognised_by_its_source() -> None:
     communicate = native("_communicate")
     known = known_code.recognise(KEY, communicate)
     assert known and known.by == known_code.SOURCE and known.releases.startswith("CPython 3.")
@@ -193,7 +193,7 @@ def test_recognise() -> None:
     assert known_code.recognise(KEY, copy) is None
 
 
-def test_the_table() -> None:
+def test_fingerprints_are_those_of_replaced_code_only() -> None:
     """It has what patches replace and nothing else, as the tool writes it, and is small."""
     path = pathlib.Path(known_code.__file__).with_name("fingerprints.json")
     text, table = path.read_text(encoding="utf-8"), known_code.table()

@@ -202,7 +202,7 @@ MOVES: dict[str, list[set[str]]] = {
 }
 
 
-def test_the_counts(writer: Driver, store: Any) -> None:
+def test_an_image_counts_its_calls_and_bytes(writer: Driver, store: Any) -> None:
     """The calls for each image, and the bytes that fastio's own code moves; see ``tests/patching/test_counts.py``."""
     data = content(5 * MIB)
     with writer.patched():

@@ -138,7 +138,7 @@ def test_a_download_that_is_given_up(s3_store: Any, built: list[Any]) -> None:
     assert len(built) == 1
 
 
-def test_many_at_once(s3_store: Any, built: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_concurrent_readers_share_the_client(s3_store: Any, built: list[Any], caplog: pytest.LogCaptureFixture) -> None:
     """Each gets its own bytes, and no connection is thrown away; botocore would do that from the eleventh on."""
     caplog.set_level(logging.WARNING, "urllib3")
     images = {s3_store.add(data).url: data for data in (os.urandom(1 << 20) for _ in range(4))}

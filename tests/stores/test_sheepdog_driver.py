@@ -548,7 +548,7 @@ def test_a_time_out_does_not_wait_for_the_clean_up(
 
 
 @pytest.mark.skipif(bool(REAL), reason="there is a dog")
-def test_there_is_no_dog(tmp_path: pathlib.Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_command_is_named(tmp_path: pathlib.Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     message = "neither dog nor collie, is in the path: install the package sheepdog"
     with pytest.raises(exceptions.BadStoreConfiguration, match=message):
@@ -672,7 +672,7 @@ def test_a_daemon_that_hangs_holds_up_no_other(
     assert not cluster.exists("a")
 
 
-def test_many_at_once(cluster: Cluster) -> None:
+def test_concurrent_images_do_not_mix(cluster: Cluster) -> None:
     images = {f"image-{number}": content(MIB * number + number) for number in range(6)}
     store = cluster.store()
 
@@ -690,7 +690,7 @@ def test_many_at_once(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("name", ["with blanks", "tab\t", "back\\slash", "-r", "--", "ümläut", "x" * 255, "%20"])
-def test_any_name(cluster: Cluster, name: str) -> None:
+def test_an_image_may_have_any_name(cluster: Cluster, name: str) -> None:
     data = content(1000)
     uri = cluster.add(data, name=name)[0]
     assert uri == cluster.uri(name)

@@ -330,7 +330,9 @@ OFFSETS = st.sets(st.integers(0, 250), max_size=8)
     failing=OFFSETS,
     broken=OFFSETS,
 )
-def test_reads(size: int, runs: list[tuple[int | None, int, int]], failing: set[int], broken: set[int]) -> None:
+def test_green_reads_are_those_of_the_image(
+    size: int, runs: list[tuple[int | None, int, int]], failing: set[int], broken: set[int]
+) -> None:
     """In any order, also beyond the end, it is what ``read`` gives, and an error comes at its own call."""
     data = bytes(range(size))
     image, plain = Image(data), Image(data)
@@ -348,7 +350,7 @@ def test_reads(size: int, runs: list[tuple[int | None, int, int]], failing: set[
 
 
 @given(data=st.binary(max_size=300), chunk=st.integers(1, 60), failing=st.sets(st.integers(0, 300), max_size=4))
-def test_write_behind(data: bytes, chunk: int, failing: set[int]) -> None:
+def test_writes_behind_reach_the_image_in_order(data: bytes, chunk: int, failing: set[int]) -> None:
     image = Image(bytes(len(data)))
     image.failing = {offset for offset in failing if offset % chunk == 0}
     with store_rbd.WriteBehind(image) as behind:

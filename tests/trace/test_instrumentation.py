@@ -48,7 +48,7 @@ def test_nothing_is_there_unless_asked_for(run_python: RunPython) -> None:
         assert not {entry.name for entry in fastio.status().entries} & NAMES
 
 
-def test_on_and_off(tmp_path: pathlib.Path) -> None:
+def test_tracing_alone_patches_nothing_else_and_can_be_undone(tmp_path: pathlib.Path) -> None:
     directory = tmp_path / "made" / "for it"
     before = attributes()
     fastio.patch([], trace=str(directory))
@@ -110,7 +110,7 @@ def test_the_kill_switch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     assert not (tmp_path / "trace").exists()
 
 
-def test_the_environment(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_switches_tracing_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTIO_TRACE", str(tmp_path))
     with fastio.patched([]):
         assert recorder.active is not None

@@ -34,7 +34,7 @@ def client(server: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("own", [None, OWN])
-def test_a_download(server: Any, tmp_path: pathlib.Path, own: str | None) -> None:
+def test_a_download_has_one_span_of_the_client(server: Any, tmp_path: pathlib.Path, own: str | None) -> None:
     with fastio.patched([], trace=str(tmp_path)):
         _, body = client(server, global_request_id=own).get("/v2/images/a/file?token=QUERYSECRET")
         assert b"".join(body) == DATA

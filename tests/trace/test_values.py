@@ -74,7 +74,7 @@ NAMED = f"{__name__}.Named"
         (type(SECRET + " =", (Exception,), {})(), "***"),
     ],
 )
-def test_errors(exception: BaseException, recorded: str) -> None:
+def test_errors_are_recorded_without_their_texts(exception: BaseException, recorded: str) -> None:
     found = values.error(exception)
     assert found == recorded and type(found) is values.Recordable
     assert SECRET not in found
@@ -118,7 +118,7 @@ IMAGE = "0b1c7e40-8d6f-4f0e-9a42-4ef5b8e0a1c3"
         ("/a" * 10_000, "/{id}" * 11),
     ],
 )
-def test_routes(path: str, route: str) -> None:
+def test_identifiers_in_paths_become_templates(path: str, route: str) -> None:
     assert values.route(path) == route
 
 

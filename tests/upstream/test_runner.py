@@ -390,7 +390,7 @@ def test_a_suite_that_can_not_run_says_why(compared) -> None:
         ("fail/fail pass", "pass/pass pass", FLAKY),
     ],
 )  # fmt: skip
-def test_verdicts(stock: str, patched: str, verdict: str) -> None:
+def test_runs_alone_decide_the_verdict(stock: str, patched: str, verdict: str) -> None:
     (before, _, before_alone), (after, _, after_alone) = (each.partition("/") for each in (stock, patched))
     alone = ([Outcome(each) for each in side.split()] for side in (before_alone, after_alone))
     assert compare.Difference("test", Outcome(before), Outcome(after), *alone).verdict == verdict

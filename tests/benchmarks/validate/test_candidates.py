@@ -17,7 +17,7 @@ def test_a_diff_is_known_by_its_name(tmp_path, name):
 
 
 @pytest.mark.parametrize("text", ["0.41.2", "1.0.0rc1", "2026.1", "stock"])
-def test_releases(text):
+def test_a_version_or_stock_is_a_candidate(text):
     found = candidates.parse(text)
     assert (found.kind, found.name) == ("stock" if text == "stock" else "version", text)
 

@@ -24,7 +24,7 @@ def variant(name):
 
 
 @pytest.mark.parametrize("unit", ["MB/s", "ms"])
-def test_verdicts(unit):
+def test_the_verdict_holds_in_any_unit(unit):
     faster, slower, little = (row_of(times(factor), unit=unit) for factor in (0.5, 2, 1.12))
     assert (faster.verdict, faster.failure) == ("faster", False)
     assert faster.better.ratio == pytest.approx(2)
@@ -33,7 +33,7 @@ def test_verdicts(unit):
     assert little.failure is False
 
 
-def test_noise():
+def test_close_figures_are_noise():
     assert row_of(SPREAD).verdict == "noise"
     # Significant by its ranks, and yet nothing to speak of.
     exact = [0.5 + number / 10_000 for number in range(7)]

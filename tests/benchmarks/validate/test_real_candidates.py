@@ -118,7 +118,7 @@ def test_the_change_of_the_tutorial_is_judged(tmp_path):
     Validate(first[0], tmp_path).run(0, *first[1:], network=True)
 
 
-def test_other_releases(validate):
+def test_another_release_is_installed_and_compared(validate):
     raw = validate.run(0, "--candidate", "0.40.4", *ONE_TEST, network=True)
     assert [each["version"] for each in raw["variants"]] == [validate.version, "0.40.4"]
     assert validate.run(2, "--candidate", "0.0.999", *ONE_TEST, network=True) == {}

@@ -119,7 +119,7 @@ def test_an_event_that_the_table_does_not_allow_is_reported(tmp_path):
     ("GET", "/v2/images/1/file/more", "other"),
     ("", "", "other"),
 ])  # fmt: skip
-def test_kinds(tmp_path, method, path, kind):
+def test_a_request_has_the_kind_of_its_method_and_route(tmp_path, method, path, kind):
     def record(process):
         process.end(BEGIN + 1, process.begin(BEGIN, "glance.request", method=method, path=path))
 
