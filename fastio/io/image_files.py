@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import sys
@@ -16,9 +17,6 @@ from fastio.proxy import Proxy
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
-#: File systems that have nothing but the page cache, and so never wait; not all of them know RWF_NOWAIT.
-_IN_MEMORY = {"tmpfs", "ramfs", "hugetlbfs"}
-
 #: A write of this size takes about as long as handing it to a thread and coming back.
 SMALL = 64 * 1024
 
@@ -26,21 +24,13 @@ SMALL = 64 * 1024
 _PROBED = 64 * 1024
 
 
-def _in_memory(device: int) -> bool:
-    """Whether the file system with this ``st_dev`` is one that never waits.
-
-    Asked anew each time: another file system may have the number of one that was unmounted.
-    """
-    number = f"{os.major(device)}:{os.minor(device)}"
+def _in_memory(fileno: int) -> bool:
+    """Whether a file has nothing but the page cache, and so never waits: one of tmpfs or hugetlbfs has seals."""
     try:
-        with open("/proc/self/mountinfo") as mounts:
-            for line in mounts:
-                fields, _, rest = line.partition(" - ")
-                if fields.split()[2] == number:
-                    return rest.split()[0] in _IN_MEMORY
+        fcntl.fcntl(fileno, fcntl.F_GET_SEALS)
     except OSError:
-        pass
-    return False
+        return False
+    return True
 
 
 class InMemory:
@@ -58,8 +48,8 @@ class InMemory:
         status = os.fstat(self._fileno)
         if self.never_waits is None:
             self._is_there(start)
-            # Only of those that do not tell is that looked up.
-            self.never_waits = not self._nowait and _in_memory(status.st_dev)
+            # Not all of these know RWF_NOWAIT.
+            self.never_waits = not self._nowait and _in_memory(self._fileno)
         if stat.S_ISREG(status.st_mode):
             end = min(end, status.st_size)
         return self.has_here(start, end)
