@@ -4,8 +4,9 @@
 it is how many times better the row is than another. In place of the case may stand the title of a table, of those that
 the suite has as well. ``*`` stands for anything, ``min`` and ``max`` before it choose of all that fit, and ``A : B`` is
 a ratio, also to a number. ``percent`` before all of it gives a share as a percentage, and ``less`` the rest to 100 %.
-``cell`` gives the whole cell, with the interval, or that of a ratio to another row (``RUN | CASE | ROW : ROW``), and
-``day RUN`` the day of a run. A reference that does not name one figure is an error.
+``cell`` gives the whole cell, with the interval, or that of a ratio to another row (``RUN | CASE | ROW : ROW``).
+``low`` gives the lower end of such an interval, the lowest of all runs that ``RUN`` fits, and ``day RUN`` the day of a
+run. A reference that does not name one figure is an error.
 """
 
 import functools
@@ -18,6 +19,7 @@ from docutils import nodes
 
 from benchmarks.harness import keep, tables
 from benchmarks.harness.results import ResultError
+from benchmarks.harness.statistics import Interval
 from benchmarks.harness.summaries import Summary
 from fastio.tables import Table, number
 
@@ -27,6 +29,11 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
 @functools.cache
 def _runs() -> dict[str, Summary]:
     return keep.runs()
+
+
+def _fitting(run: str) -> list[str]:
+    """The names of the runs that ``run`` fits."""
+    return [name for name in _runs() if fnmatchcase(name, run)] or [run]
 
 
 @functools.cache
@@ -60,11 +67,13 @@ def _texts(reference: str) -> Iterator[str]:
                 yield from [cell for cell in cells if _NUMBER.search(cell)][:1]
 
 
-def _against(reference: str) -> Iterator[str]:
-    """How many times better a row is than another of its case, with the interval."""
+def _against(reference: str) -> Iterator[Interval]:
+    """How many times better a row is than another of its case, by default that which it is compared with."""
     named, _, other = reference.partition(" : ")
     run, case, row = named.split(" | ")
-    yield from (str(each.better(row, other)) for each in _runs()[run].cases if each.name == case)
+    for name in _fitting(run):
+        found = (each.better(row, other) for each in _runs()[name].cases if each.name == case)
+        yield from (each for each in found if each)
 
 
 def figure(reference: str) -> str:
@@ -76,7 +85,9 @@ def figure(reference: str) -> str:
     if word == "day" and named in _runs():
         return _runs()[named].started[:10]
     if word == "cell":
-        return _one(reference, _against(named) if " : " in named else _texts(named))
+        return _one(reference, map(str, _against(named)) if " : " in named else _texts(named))
+    if word == "low":
+        return _one(reference, (number(each.low) for each in _against(named)), min)
     if word in ("percent", "less"):
         share = float(_figure(named))
         return f"{100 * (share if word == 'percent' else 1 - share):.0f} %"
