@@ -150,7 +150,7 @@ def test_a_table_that_was_not_written(madeup: Callable[[str], str]) -> None:
         madeup("""
         from tests.patching import test_known_code
         try:
-            test_known_code.test_the_table()
+            test_known_code.test_fingerprints_are_those_of_replaced_code_only()
         except AssertionError:
             print("it is seen")
         """)
