@@ -19,6 +19,7 @@ from fastio import counters
 from fastio.concurrency.events import NativeEvent, new_event
 from fastio.concurrency.threads import Event, Worker, Workers, at_once, step
 from fastio.counters import Cause, Reason, Tally
+from fastio.io import scratch
 
 #: Below it hashlib keeps the GIL (``HASHLIB_GIL_MINSIZE`` in CPython), so that a thread could do nothing in parallel.
 SMALL = 2048
@@ -58,7 +59,7 @@ class Pool:
             os.register_at_fork(
                 before=self._before_fork, after_in_parent=self._forks.pop, after_in_child=self._forks.clear
             )
-            _keep_freed_memory()
+            scratch.keep_freed(2 * LIMIT)
         return self.workers.idlest()
 
     def is_forking(self) -> bool:
@@ -83,15 +84,6 @@ class Pool:
         # The child has the hash objects, but none of the threads that are in the middle of them.
         self._forks.append(None)
         self.finish(NativeEvent)
-
-
-def _keep_freed_memory() -> None:
-    """Have the C library keep the memory of pieces that threads let go of, for the next pieces.
-
-    glibc gives what is free at the end of its heap back to the system, once that is twice as much as the largest block
-    that it has freed. The next pieces then cost a page fault for each 4 KiB. The block here is freed untouched.
-    """
-    bytes(2 * LIMIT)
 
 
 #: The threads that hash for all patches of this process.
