@@ -6,6 +6,7 @@ import itertools
 import mmap
 import os
 import pathlib
+import platform
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -206,6 +207,30 @@ def test_with_many_each_reads_its_share(filesystem_store: Any, standing_budget: 
         chunks = list(filesystem_store.get(url)[0])
         assert {len(chunk) for chunk in chunks} == {share}
         assert b"".join(chunks) == data
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have rules of their own for freed memory")
+def test_chunks_of_concurrent_reads_come_from_memory_that_the_process_has(
+    run_python: Any, tmp_path: pathlib.Path
+) -> None:
+    """As of :mod:`fastio.io.hashing`, whose test has the reason."""
+    path = tmp_path / "image"
+    path.write_bytes(b"data")
+    code = f"""
+        import resource
+        import fastio
+        from glance_store._drivers.filesystem import ChunkedFile
+        fastio.patch("store_filesystem", strict=True)
+        ChunkedFile({str(path)!r}).close()
+        def several():
+            chunks = [bytes(bytearray(1 << 20)) for _ in range(20)]
+        several()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(5):
+            several()
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 256)
+        """
+    assert int(run_python(code).stdout) < 20
 
 
 @needs_eventlet
