@@ -10,6 +10,7 @@ run. A reference that does not name one figure is an error.
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -38,9 +39,10 @@ def _fitting(run: str) -> list[str]:
 
 @functools.cache
 def _tables(run: str) -> list[tuple[str, Table]]:
-    """The tables of a run, each with the case that it is of."""
-    found = _runs()[run]
-    return [*((each.name, tables.table(each)) for each in found.cases), *(("", each) for each in found.judged)]
+    """The tables of all runs that ``run`` fits, each with the case that it is of."""
+    found = [_runs()[name] for name in _fitting(run)]
+    of_cases = [(each.name, tables.table(each)) for summary in found for each in summary.cases]
+    return [*of_cases, *(("", each) for summary in found for each in summary.judged)]
 
 
 def _cells(reference: str) -> Iterator[str]:
@@ -49,7 +51,7 @@ def _cells(reference: str) -> Iterator[str]:
         if found:
             yield found.group()
     run, case, row, column = [*reference.split(" | "), "x *"][:4]
-    for each in _runs()[run].cases:
+    for each in itertools.chain.from_iterable(_runs()[name].cases for name in _fitting(run)):
         middle = each.median(row, column) if each.name == case and column not in each.columns else None
         if middle is not None:
             yield f"{middle:.6g}"

@@ -37,7 +37,7 @@ def test_figures_of_the_readme() -> None:
     text = (ROOT / "README.rst").read_text(encoding="utf-8")
     gains, rest = text.split("\nLinux, ")
     losses = rest.split("\nLosses and changes\n")[1].split("\nTry it\n")[0]
-    figures = gains.partition("\nThe lower ends ")[0] + losses
+    figures = gains.partition("\n`Lower ")[0] + losses
     found = re.findall(r"(?<![\w.])(\d+\.\d+|\d+(?= %))", figures)
     assert set(found) - {"0.3", "0.4"} == set(README)
     for quoted_, reference in README.items():
