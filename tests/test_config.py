@@ -37,7 +37,7 @@ def test_a_size_is_read_in_all_units(given_value: int | str, size: int) -> None:
     ["12 parsecs", "", " ", "-1", "+1", "1.5M", "1,000", "1 000", "1e6", "0x10", "MiB", "1 Mi B", "1TiB", "١",
      "64KiB\0", "1 MiB!", 1.5, 65536.0, True, False, None, b"65536", [65536], float("nan"), object()],
 )  # fmt: skip
-def test_what_is_no_size_is_refused(value: Any) -> None:
+def test_a_malformed_size_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="not a size"):
         parse_size(value)
 

@@ -209,7 +209,7 @@ def test_with_many_each_reads_its_share(filesystem_store: Any, standing_budget: 
         assert b"".join(chunks) == data
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have rules of their own for freed memory")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep freed memory otherwise")
 def test_chunks_of_concurrent_reads_come_from_memory_that_the_process_has(
     run_python: Any, tmp_path: pathlib.Path
 ) -> None:
