@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fastio
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.rst").read_text(encoding="utf-8")
 
@@ -65,3 +67,13 @@ def test_its_fastio_commands_run():
 
 def test_the_first_command_comes_early():
     assert len(README.partition("    pip install .\n")[0].split()) <= 120
+
+
+def test_the_outcomes_of_patches_add_up():
+    """Where README or a page shows a line of them, it is of all patches that there are."""
+    pages = [ROOT / "README.rst", *(ROOT / "doc" / "source").rglob("*.rst")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    lines = re.findall(r" (?:patches|fastio): (\d.*)", text)
+    assert len(lines) > 4
+    for line in lines:
+        assert sum(map(int, re.findall(r"\d+", line))) == len(fastio.names()), line
