@@ -26,7 +26,6 @@ README = {
     "1.62": "low glance_shipped* | glance-33-shipped-upload | fastio",
     "1.14": "low glance_shipped* | glance-33-shipped-download | fastio-slow-clients",
     "1.16": "low glance* | glance-32-download | fastio",
-    "39": "less max glance* | Goals | glance-32 download, fastio, server CPU s/GiB | reached",
     "3.78": "low sheepdog* | cat | eventlet-fastio",
     "9": "less concurrency_glance32 | glance-32-100 | fastio",
     "10": "less network_10gbit | Limits of * | glance-32-10Gbit, tls-fastio-8w | x stock*",
