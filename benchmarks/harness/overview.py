@@ -19,9 +19,9 @@ _UPLOADS = "glance* *-upload, deployments *-upload"
 _SLOW = "slow_clients* *[0-9], glance* *shipped-[0-9], glance* *shipped-[0-9]00, deployments *-4, deployments *-200"
 #: Of each row, patterns of the runs and of the cases that it has, and of their rows if these are not all with fastio.
 ROWS = {
-    "a child's output": "sheepdog cat, sheepdog read-*, peers output, processes output-*",
-    "a child's input": "input *, sheepdog write-*, peers input, processes input-*",
-    "a short command": "commands true*, processes true*",
+    "a child's output": "sheepdog* cat, sheepdog* read-*, peers output, processes output-*",
+    "a child's input": "input *, sheepdog* write-*, peers input, processes input-*",
+    "a short command, a start": "commands true*, processes true*, starts *, processes start-*",
     "the end of a child is noticed": "commands late-exit, commands wait, processes late-exit, processes wait",
     "GreenPipe: reads": "green_pipe read*, green_pipe lines*, processes pipe-read*, processes pipe-lines*",
     "GreenPipe: writes": "green_pipe write*, green_pipe echo, processes pipe-write*, processes pipe-echo",
