@@ -17,6 +17,7 @@ def test_the_install_lines():
     assert lines == [nginx.INSTALL, ceph.INSTALL]
     for line in lines:
         assert line.rpartition("--no-install-recommends ")[2] in CI
+    assert "install -y --no-install-recommends $each" in CI
 
 
 def test_documented_commands_can_be_parsed():
