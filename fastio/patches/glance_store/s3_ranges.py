@@ -15,6 +15,7 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency import handover
 from fastio.io import ahead
+from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Patch, Target
 from fastio.proxy import Proxy
@@ -70,7 +71,7 @@ PATCH = Patch(
     changes="the service sees several requests for an image, and an answer that is broken off",
     targets=(
         Target(
-            "glance_store._drivers.s3:Store._operation_set",
+            f"{_stores.CLASSES['s3']}._operation_set",
             make,
             Uses("self, loc", "_create_s3_client"),
             {"get": Uses("self, *_", "_operation_set get_object chunkiter")},

@@ -13,6 +13,7 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency import handover
 from fastio.io import ahead
+from fastio.patches.glance_store import _stores
 from fastio.patching.known_code import Uses
 from fastio.patching.registry import Patch, Target
 from fastio.proxy import Proxy
@@ -87,7 +88,7 @@ PATCH = Patch(
     changes="the service sees several requests for an image, and an answer that is broken off",
     targets=(
         Target(
-            "glance_store._drivers.swift.store:BaseStore._get_object",
+            f"{_stores.CLASSES['swift']}._get_object",
             make,
             Uses("self, location, manager, start=None", "get_connection get_object resp_chunk_size container obj"),
             {
