@@ -14,8 +14,9 @@ from tests.stores.test_contract import DRIVERS
 
 #: Bytes of an image, and how many of them an upload may hold.
 SIZE, MOST = 160 * MIB, 64 * MIB
-#: With its ten threads glance_store's s3 driver holds twelve parts of 10 MiB.
-OPTIONS: dict[str, dict[str, Any]] = {"s3": {"s3_store_thread_pools": 4}}
+#: glance_store's s3 driver holds a part for each thread, the next one, and those whose threads are about to end: about
+#: half of :data:`MOST` here, and more than twice as much by default, with ten threads and parts of 10 MiB.
+OPTIONS: dict[str, dict[str, Any]] = {"s3": {"s3_store_thread_pools": 4, "s3_store_large_object_chunk_size": 5}}
 
 
 class Endless:
