@@ -11,6 +11,7 @@ _with = functools.partial
 OPERATIONS: Mapping[str, Operation] = {
     "child-output": processes.child_output,
     "child-input": processes.child_input,
+    "read-at": processes.read_at,
     "oslo-execute": _with(processes.child_output, through="oslo"),
     "pipe-read": processes.pipe_read,
     "pipe-write": processes.pipe_write,

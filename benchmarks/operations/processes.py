@@ -7,6 +7,7 @@ import collections
 import contextlib
 import functools
 import importlib
+import mmap
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -149,6 +150,30 @@ def child_input(mode: Mode, context: Context, through: str = "") -> Iterator[Wor
         return output.decode().split()[0] if hashed else str(discarded(said))
 
     yield Writing(send)
+
+
+@contextlib.contextmanager
+def read_at(mode: Mode, context: Context) -> Iterator[Work]:
+    """Reads of 1 MiB into one buffer that begins ``offset`` bytes into its page; of the ``source`` file or pipe."""
+    source, offset = choice(context, "source", "file", "pipe"), context["offset"]
+    modes.enter(mode, context)
+    buffer = memoryview(mmap.mmap(-1, modes.MIB + mmap.PAGESIZE))[offset : offset + modes.MIB]
+
+    def read(size: int, take: Callable[[Any], object]) -> None:
+        with contextlib.ExitStack() as stack:
+            stream: Any = stack.enter_context(open(made.payload(size).path, "rb", buffering=0))
+            if source == "pipe":
+                import subprocess
+
+                stream = stack.enter_context(
+                    subprocess.Popen(["cat"], bufsize=0, stdin=stream, stdout=-1, pipesize=REFERENCE_PIPE)
+                ).stdout
+            while count := stream.readinto(buffer):
+                take(buffer[:count])
+
+    made = Reading(read)
+    made.counts = False
+    yield made
 
 
 # --- GreenPipe

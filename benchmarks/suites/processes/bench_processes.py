@@ -68,6 +68,16 @@ def _inputs() -> Iterator[Case]:
     )  # fmt: skip
 
 
+def _offsets() -> Iterator[Case]:
+    for source, words in (("file", "a file in memory"), ("pipe", "cat, by a pipe of 1 MiB")):
+        title = f"200 MiB of {words}, read into a buffer: where in its page that begins"
+        rows = tuple(
+            Variant("native-stock", f"{offset} bytes", {"offset": offset}) for offset in (0, 8, 16, 24, 32, 48, 64)
+        )
+        fields = {"variants": rows, "baseline": "16 bytes"}
+        yield _case(f"offset-{source}", title, "read-at", 200 * MIB, source=source, fields=fields)
+
+
 #: Of GreenPipe, where stock is slow the payload is smaller: title, operation, size, parameters.
 PIPES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "read": ("read() of 200 MiB", "pipe-read", 200 * MIB, {"style": "read"}),
@@ -139,6 +149,7 @@ def _start(task: str, words: str) -> Case:
 CASES = [
     *_outputs(),
     *_inputs(),
+    *_offsets(),
     *_green(),
     _command("true", 'processutils.execute("true"), median', "execute", 60),
     _command("true-1GiB", 'processutils.execute("true"), median, 1 GiB of heap in the parent', "execute", 30, GIB),
