@@ -214,6 +214,10 @@ class Serving(Fetching):
         super().__init__(str, kind == "chunked")
         self._client, self._kind, self._chunk = client, kind, chunk
 
+    def before(self, size: int, calls: int) -> None:
+        # The server reads the payload for its first answer.
+        self.once(size)
+
     def count(self, url: str) -> int:
         return int(self._client.ask(f"count {url}"))
 
