@@ -282,6 +282,24 @@ def test_worker_counts_hub_waits_and_what_fastio_does():
     assert {each["name"]: each["outcome"] for each in fast["fastio"]["patches"]}["green_communicate"] == "applied"
 
 
+@needs_eventlet
+def test_a_measured_greenlet_that_sleeps_has_no_frame_of_the_harness():
+    """fastio ends the sleeps of upstream's code by its frames."""
+    code = """
+import eventlet
+from benchmarks.harness import worker
+
+eventlet.sleep(0)
+with worker.measure() as measured:
+    asleep = eventlet.spawn(eventlet.sleep, 60)
+    eventlet.sleep(0)
+    print(asleep.gr_frame.f_back.f_code.co_name)
+print(measured.waits)
+"""
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (found.stdout.split(), found.stderr) == (["sleep", "2"], "")
+
+
 def test_measuring_leaves_no_trace():
     before = os.read, os.readv
     with worker.measure() as measured:
