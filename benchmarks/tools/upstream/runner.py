@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -112,17 +112,19 @@ class Runner:
         suite: Suite,
         patched: bool,
         only: Collection[str] | None = None,
+        known: Mapping[str, Outcome] | None = None,
         progress: Progress = lambda done, total: None,
         slack: float = 1,
     ) -> Run:
         """Run ``suite``, or ``only`` these ids of it.
 
+        :param known: outcomes of tests that are not run
         :param slack: how many times its usual limit a test may take
         :raises Unavailable: if something that the suite needs is missing
         :raises SuiteError: if it cannot be run to its end
         """
         directory = suite.find()
-        run = Run(patched)
+        run = Run(patched, dict(known or {}))
         started = time.monotonic()
         barren = 0
         job = {

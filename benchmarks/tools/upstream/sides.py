@@ -39,14 +39,17 @@ class Side:
 class Sides:
     """Runs suites and compares."""
 
-    def __init__(self, screen: Screen, jobs: int, *, most: int | None = None) -> None:
+    def __init__(self, screen: Screen, jobs: int, *, lean: bool = False, most: int | None = None) -> None:
         """
+        :param lean: whether stock runs only the tests that do not pass on the other side, since no other can be worse
+            there; they count as passed
         :param jobs: suites that run side by side, of those that bear it
         :param most: how many differences of a suite are run again alone, those that look worse first, the others as
             well; by default all of those that look worse. The rest is believed
         """
         self._screen = screen
         self._jobs = jobs
+        self._lean = lean
         self._most = most
         #: set after an interruption, which only the main thread hears of
         self._stop = threading.Event()
@@ -73,22 +76,27 @@ class Sides:
 
     def _run_all(self, names: Sequence[str], sides: Sequence[Side]) -> dict[tuple[str, str], Run | str]:
         """The runs, or why there is none, by suite and side."""
-        jobs = [(name, side) for name in names for side in sides]
-        alone = [(name, side) for name, side in jobs if side.suite(name).exclusive]
+        # Stock last where it leaves out what has passed.
+        groups = [sides[::-1]] if self._lean else [[side] for side in sides]
+        jobs = [(name, group) for name in names for group in groups]
+        alone = [(name, its) for name, its in jobs if its[0].suite(name).exclusive]
         found: dict[tuple[str, str], Run | str] = {}
 
-        def run(job: tuple[str, Side]) -> None:
-            name, side = job
+        def run(job: tuple[str, Sequence[Side]]) -> None:
+            name, its = job
+            passed: dict[str, Outcome] = {}
 
             def progress(done: int, total: int) -> None:
                 if self._stop.is_set():
                     raise KeyboardInterrupt
                 self._screen.progress(f"{name} {side.name}", done, total)
 
-            try:
-                found[name, side.name] = side.run(name, progress=progress)
-            except (SuiteError, Unavailable) as error:
-                found[name, side.name] = str(error)
+            for side in its:
+                try:
+                    ran = found[name, side.name] = side.run(name, progress=progress, known=passed)
+                    passed = {test: end for test, end in ran.tests.items() if end.outcome == "pass"}
+                except (SuiteError, Unavailable) as error:
+                    found[name, side.name] = str(error)
 
         with ThreadPoolExecutor(self._jobs) as pool:
             try:
