@@ -116,8 +116,11 @@ def _show(parameter: Any) -> str:
 def summary(result: Result) -> list[str]:
     """Describe the conditions of the figures in a few lines."""
     machine = result.machine
+    # Results of before the flag was recorded do not have it.
+    flag = {True: " with fsrm", False: " without fsrm"}.get(machine.get("fsrm"), "")  # type: ignore[arg-type]
+    processor = machine["processor"] + flag
     lines = [
-        f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / results.GIB:.0f} GiB; "
+        f"{processor}, {machine['usable_threads']} threads, {machine['memory'] / results.GIB:.0f} GiB; "
         f"{machine['distribution']}, Linux {machine['kernel']}; Python {machine['python']}; started {result.started}",
         ", ".join(f"{name} {version}" for name, version in result.packages.items()),
     ]

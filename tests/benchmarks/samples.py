@@ -21,6 +21,7 @@ MACHINE: dict[str, Any] = {
     "kernel": "6.1",
     "distribution": "Debian",
     "processor": "EPYC",
+    "fsrm": True,
     "usable_threads": 2,
     "memory": 24 << 30,
     "python": "3.11.7",

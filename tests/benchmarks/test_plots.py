@@ -104,7 +104,7 @@ def test_the_terminal_shows_tables_and_summary():
         "1258",
         "* broken: failed",
         "chunk_size 65536",
-        "EPYC, 2 threads",
+        "EPYC with fsrm, 2 threads",
     ):
         assert expected in text
     assert "\x1b" not in text
