@@ -92,10 +92,20 @@ class Reading(Counted):
 
 
 class Writing(Counted):
-    """A call that sends a payload; it returns what the other side says of it: the bytes, or their hash."""
+    """A call that sends a payload; it returns what the other side says of it: the bytes, or their hash.
 
-    def __init__(self, write: Callable[[Payload, bool], str]) -> None:
+    :param prepare: has what is sent in memory before the calls are measured
+    """
+
+    def __init__(
+        self, write: Callable[[Payload, bool], str], prepare: Callable[[Payload], object] | None = None
+    ) -> None:  # fmt: skip
         self._write = write
+        self._prepare = prepare
+
+    def before(self, size: int, calls: int) -> None:
+        if self._prepare:
+            self._prepare(random_payload(size))
 
     def once(self, size: int) -> int:
         return int(self._write(random_payload(size), False))

@@ -25,8 +25,13 @@ class Sending(Writing):
     :param patch: fastio's patch that has to take large ones; empty: none
     """
 
-    def __init__(self, write: Callable[[Payload, bool], str], patch: str = "") -> None:
-        super().__init__(write)
+    def __init__(
+        self,
+        write: Callable[[Payload, bool], str],
+        patch: str = "",
+        prepare: Callable[[Payload], object] | None = None,
+    ) -> None:
+        super().__init__(write, prepare)
         self._patch = patch
 
     def check(self, mode: Mode, size: int) -> None:
@@ -50,7 +55,10 @@ def upload(mode: Mode, context: Context, body: str) -> Iterator[Work]:
             data: Any = file if body == "file" else io.BytesIO(content(payload))
             return requests.put(f"{url}/{'hash' if hashed else 'count'}", data=data).text
 
-    yield Sending(send, "urllib3_sendfile" if body == "file" else "urllib3_blocks")
+    if body == "file":
+        yield Sending(send, "urllib3_sendfile")
+    else:
+        yield Sending(send, "urllib3_blocks", content)
 
 
 @contextlib.contextmanager

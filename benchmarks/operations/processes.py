@@ -149,7 +149,7 @@ def child_input(mode: Mode, context: Context, through: str = "") -> Iterator[Wor
         output, said = run(["sha256sum"] if hashed else discard_command(), content(payload))
         return output.decode().split()[0] if hashed else str(discarded(said))
 
-    yield Writing(send)
+    yield Writing(send, content)
 
 
 @contextlib.contextmanager
@@ -241,22 +241,25 @@ def pipe_write(mode: Mode, context: Context) -> Iterator[Work]:
     modes.enter(mode, context)
     import subprocess
 
-    def send(payload: Payload, hashed: bool) -> str:
-        command = ["sha256sum"] if hashed else discard_command()
+    @functools.cache
+    def parts(payload: Payload) -> list[bytes]:
         data = content(payload)
         n = context.get("n", len(data))
-        parts = [data[start : start + n] for start in range(0, len(data), n)]
+        return [data[start : start + n] for start in range(0, len(data), n)]
+
+    def send(payload: Payload, hashed: bool) -> str:
+        command = ["sha256sum"] if hashed else discard_command()
         pipe = subprocess.PIPE
         with subprocess.Popen(
             command, **_buffering(context), stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT
         ) as child:  # fmt: skip
             assert child.stdin is not None and child.stdout is not None
-            collections.deque(map(child.stdin.write, parts), maxlen=0)
+            collections.deque(map(child.stdin.write, parts(payload)), maxlen=0)
             child.stdin.close()
             said = child.stdout.read()
         return said.decode().split()[0] if hashed else str(discarded(said))
 
-    yield Writing(send)
+    yield Writing(send, parts)
 
 
 @contextlib.contextmanager

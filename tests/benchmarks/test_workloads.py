@@ -50,6 +50,7 @@ WRONG_BYTES = [
     ("eventlet-fastio", "pipe-read", {"style": "text_lines"}),
     ("eventlet-fastio", "pipe-write", {"n": 7000}),
     ("eventlet-fastio", "pipe-echo", {"n": 10_000}),
+    ("native-stock", "read-at", {"source": "pipe", "offset": 24}),
     ("eventlet-fastio", "child-output", {"through": "oslo", "at_once": 3, "calls": 2, "heartbeat": 1}),
     ("eventlet-stock", "wsgi-serving", {"chunk": 23_077, "kind": "chunked", "heartbeat": 1}),
     ("eventlet-fastio", "wsgi-serving", {"chunk": 23_077, "kind": "sendall"}),
@@ -72,6 +73,24 @@ def test_wrong_bytes_are_not_verified(
     given = {"size": SIZE, "operation": operation, **parameters}
     assert work("processes", variant, given, FASTIO_BENCHMARK_CACHE=str(wrong))["verified"] is False
     assert work("processes", variant, given)["verified"] is True
+
+
+@needs_eventlet
+@pytest.mark.parametrize(
+    ("variant", "operation", "parameters"),
+    [
+        ("native-fastio", "child-input", {}), ("eventlet-fastio", "pipe-write", {"n": 64 * KIB}),
+        ("native-fastio", "upload-memory", {"first": 70_001, "url": "plain"}),
+        ("eventlet-stock", "wsgi-serving", {"chunk": 64 * KIB, "kind": "length"}),
+    ],
+)  # fmt: skip
+def test_what_is_sent_is_in_memory_before(variant: str, operation: str, parameters: dict[str, Any]) -> None:
+    """The call that is measured reads no payload: its file would take longer than the transfer."""
+    for package in bench_clients.OPERATIONS.get(operation, ())[2:]:
+        pytest.importorskip(package, reason="its client is measured")
+    size = 32 << 20
+    found = work("processes", variant, {"size": size, "operation": operation, **parameters})
+    assert found["peak_memory"] < size / 2
 
 
 @needs_eventlet
