@@ -1,16 +1,18 @@
 """glance_store's drivers with real backends: ``get()`` and ``add()`` of images, natively and under eventlet.
 
-Stock is compared with fastio at its defaults, and a get with a reference, the backend's own client. ``-k "not 1GiB"``
-leaves out the large images.
+Stock is compared with fastio at its defaults, and a get with a reference, the backend's own client.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.modes import GIB, MIB, MODES
+from benchmarks.harness.modes import MIB, MODES
 from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
+
+#: Of images, where nothing else is said.
+SIZE = 256 * MIB
 
 #: Size of the pieces that Swift's servers hand on, by default 64 KiB.
 SWIFT_1MIB = {f"{name}_chunk_size": MIB for name in ("disk", "network", "object", "client")}
@@ -49,10 +51,8 @@ def _case(row: str, task: str, size: int, **fields: Any) -> Case:
     defaults: dict[str, Any] = {
         "name": f"{row}-{task}-{shown.replace(' ', '')}",
         "title": f"{row}: {task} of {shown}",
-        # A large image says little more than a small one, and the median of three is good enough to see that.
-        "rounds": 3 if size == GIB else 5,
-        "warmup": 0 if size == GIB else 1,
-        "long": size == GIB or row == "swift-1MiB",
+        "rounds": 5,
+        "long": row == "swift-1MiB",
         "parameters": {"task": task, "size": size},
     }
     return Case(
@@ -69,16 +69,16 @@ def _case(row: str, task: str, size: int, **fields: Any) -> Case:
     )
 
 
-def _cases(size: int) -> Iterator[Case]:
+def _cases() -> Iterator[Case]:
     for row in BACKENDS:
-        yield _case(row, "get", size)
+        yield _case(row, "get", SIZE)
         if row not in READ_ONLY:
-            yield _case(row, "add", size)
+            yield _case(row, "add", SIZE)
 
 
 CASES = [
-    *_cases(256 * MIB),
-    *(_case(row, "get", 256 * MIB) for row in REMOTE),
+    *_cases(),
+    *(_case(row, "get", SIZE) for row in REMOTE),
     _case(
         "s3", "get", MIB, name="s3-100-get-1MiB", title="s3: 100 gets of an image of 1 MiB",
         parameters={"task": "get", "size": MIB, "most": MIB, "images": 100}, quick={"size": MIB, "images": 3},
@@ -87,7 +87,6 @@ CASES = [
         "s3", "add", 96 * MIB, name="s3-single-add-96MiB", title="s3: add of 96 MiB in a single part",
         parameters={"task": "add", "size": 96 * MIB, "most": 96 * MIB}, long=True,
     ),
-    *_cases(GIB),
 ]  # fmt: skip
 
 
