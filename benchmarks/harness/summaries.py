@@ -115,6 +115,8 @@ def _case(data: dict[str, Any], keys: list[str]) -> SummaryCase:
 
 def _row(title: str, parameters: dict[str, Any], keys: list[str], row: list[Any]) -> SummaryRow:
     count, spread, others, times, rest = row
+    if len(spread) == 1:
+        spread = [*spread * 3, 0]
     ends = {key: each if isinstance(each, list) else [each] * 3 for key, each in zip(keys, others, strict=False)}
     return SummaryRow(
         name=title, command=[], rounds=count, usual_rounds=count, count=count, spread=spread, times=times,
@@ -158,7 +160,14 @@ def _packed(case: CaseResult, row: Any, keys: list[str]) -> list[Any]:
     others = [_short(row.others[key]) if key in row.others else None for key in keys]
     while others and others[-1] is None:
         others.pop()
-    return [row.count, row.spread, others, row.times, {name: value for name, value in rest.items() if value}]
+    # The only run of a row has no spread.
+    return [
+        row.count,
+        row.spread if row.count > 1 else row.spread[:1],
+        others,
+        row.times,
+        {name: value for name, value in rest.items() if value},
+    ]
 
 
 def _short(values: list[float]) -> Any:
