@@ -4,9 +4,10 @@
 it is how many times better the row is than another. In place of the case may stand the title of a table, of those that
 the suite has as well. ``*`` stands for anything, ``min`` and ``max`` before it choose of all that fit, and ``A : B`` is
 a ratio, also to a number. ``percent`` before all of it gives a share as a percentage, and ``less`` the rest to 100 %.
-``cell`` gives the whole cell, with the interval, or that of a ratio to another row (``RUN | CASE | ROW : ROW``).
-``low`` gives the lower end of such an interval, the lowest of all runs that ``RUN`` fits, and ``day RUN`` the day of a
-run. A reference that does not name one figure is an error.
+``cell`` gives how many times better the row is with the 95 % interval, or that of a ratio to another row
+(``RUN | CASE | ROW : ROW``), ``dated`` adds the day of the run, and ``low`` gives the lower end of the interval. Of
+several runs or cases that fit, these three take the one with the lowest end. ``change RUN | CASE | COLUMN`` gives the
+figures of stock and fastio. A reference that does not name one figure is an error.
 """
 
 import functools
@@ -69,13 +70,17 @@ def _texts(reference: str) -> Iterator[str]:
                 yield from [cell for cell in cells if _NUMBER.search(cell)][:1]
 
 
-def _against(reference: str) -> Iterator[Interval]:
-    """How many times better a row is than another of its case, by default that which it is compared with."""
+def _lowest(reference: str) -> tuple[Interval, str]:
+    """How many times better a row is than another of its case, of all runs the one with the lowest end, and its day."""
     named, _, other = reference.partition(" : ")
     run, case, row = named.split(" | ")
-    for name in _fitting(run):
-        found = (each.better(row, other) for each in _runs()[name].cases if each.name == case)
-        yield from (each for each in found if each)
+    found = [
+        (times, _runs()[name].started[:10])
+        for name in _fitting(run)
+        for each in _runs()[name].cases
+        if fnmatchcase(each.name, case) and (times := each.better(row, other))
+    ]
+    return min(found, key=lambda each: each[0].low)
 
 
 def figure(reference: str) -> str:
@@ -84,12 +89,15 @@ def figure(reference: str) -> str:
     :raises ResultError: if it names none, or several
     """
     word, _, named = reference.partition(" ")
-    if word == "day" and named in _runs():
-        return _runs()[named].started[:10]
-    if word == "cell":
-        return _one(reference, map(str, _against(named)) if " : " in named else _texts(named))
-    if word == "low":
-        return _one(reference, (number(each.low) for each in _against(named)), min)
+    if word == "change":
+        place, _, column = named.rpartition(" | ")
+        return " → ".join(figure(f"{place} | {row} | {column}") for row in ("stock", "fastio"))
+    if word in ("cell", "low", "dated"):
+        try:
+            times, day = _lowest(named)
+        except (KeyError, ValueError) as error:
+            raise _nothing(reference, error) from error
+        return {"cell": str(times), "low": number(times.low), "dated": f"{times}, {day}"}[word]
     if word in ("percent", "less"):
         share = float(_figure(named))
         return f"{100 * (share if word == 'percent' else 1 - share):.0f} %"
@@ -113,10 +121,14 @@ def _one(reference: str, texts: Iterator[str], choose: Any = None) -> str:
     try:
         found = [*texts]
     except (KeyError, ValueError) as error:
-        raise ResultError(f"{reference}: not RUN | CASE | ROW [| COLUMN] of a run that is kept ({error})") from error
+        raise _nothing(reference, error) from error
     if not found or (len(found) > 1 and choose is None):
         raise ResultError(f"{reference}: {len(found)} figures, where one is asked for")
     return choose(found, key=float) if choose else found[0]
+
+
+def _nothing(reference: str, error: Exception) -> ResultError:
+    return ResultError(f"{reference}: not RUN | CASE | ROW [| COLUMN] of a run that is kept ({error})")
 
 
 def role(name: str, raw: str, text: str, line: int, inliner: Any, *_: Any) -> tuple[list[nodes.Node], list[nodes.Node]]:

@@ -84,8 +84,9 @@ def test_figures_are_those_of_the_tables() -> None:
     assert quoted.figure(f"{case}stock | ms : 2") == f"{stock / 2:.3g}"
     assert float(quoted.figure(f"min {row}")) < float(quoted.figure(f"max {row}"))
     assert quoted.figure("fairness | 64-transfers | eventlet-stock | worst_ms") == "3,146"
-    assert quoted.figure("day fairness") == "2026-11-21"
+    assert quoted.figure("dated sheepdog | cat | eventlet-fastio") == "3.92 (3.78–4.14), 2026-11-21"
     assert quoted.figure("cell sheepdog | cat | eventlet-fastio") == "3.92 (3.78–4.14)"
+    assert quoted.figure("change deployments | kolla-ansible-4 | p99_ms") == "3,276 → 28.5"
     assert quoted.figure("low sheepdog | cat | eventlet-fastio") == "3.78"
     assert quoted.figure("cell sheepdog | cat | native-fastio : native-stock") == "2.38 (2.12–2.6)"
     assert quoted.figure("percent peers | output | gevent") == "62 %"
