@@ -15,17 +15,17 @@ from benchmarks.harness.results import ROOT, Result
 from fastio.tables import EMPTY, Table, number
 
 PICTURE = ROOT / "doc" / "source" / "_static" / "overview.svg"
-_UPLOADS = "glance* *-upload, deployments *-upload"
-_SLOW = "slow_clients* *[0-9], glance* *shipped-[0-9], glance* *shipped-[0-9]00, deployments *-4, deployments *-200"
+_UPLOADS = "glance* *-upload, deployments* *-upload"
+_SLOW = "slow_clients* *[0-9], glance* *shipped-[0-9], glance* *shipped-[0-9]00, deployments* *-4, deployments* *-200"
 #: Of each row, patterns of the runs and of the cases that it has, and of their rows if these are not all with fastio.
 ROWS = {
-    "a child's output": "sheepdog* cat, sheepdog* read-*, peers output, processes output-*",
-    "a child's input": "input *, sheepdog* write-*, peers input, processes input-*",
-    "a short command, a start": "commands true*, processes true*, starts *, processes start-*",
-    "the end of a child is noticed": "commands late-exit, commands wait, processes late-exit, processes wait",
-    "GreenPipe: reads": "green_pipe read*, green_pipe lines*, processes pipe-read*, processes pipe-lines*",
-    "GreenPipe: writes": "green_pipe write*, green_pipe echo, processes pipe-write*, processes pipe-echo",
-    "others' wait beside children's output": "fairness *, processes transfers-*",
+    "a child's output": "sheepdog* cat, sheepdog* read-*, peers* *output*, processes output-*",
+    "a child's input": "input* *, sheepdog* write-*, peers* *input*, processes input-*",
+    "a short command, a start": "commands* true*, processes true*, starts* *, processes start-*",
+    "the end of a child is noticed": "commands* late-exit, commands* wait, processes late-exit, processes wait",
+    "GreenPipe: reads": "green_pipe* *read*, green_pipe* *lines*, processes pipe-read*, processes pipe-lines*",
+    "GreenPipe: writes": "green_pipe* *write*, green_pipe* *echo, processes pipe-write*, processes pipe-echo",
+    "others' wait beside children's output": "fairness* *, processes transfers-*",
     **{
         f"{store}: {task}": f"stores* {store}-{task}-*, stores* {store}-1MiB-{task}-*"
         for store in ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware")
@@ -37,18 +37,18 @@ ROWS = {
     "sheepdog: get, add": "sheepdog_driver *-*, sheepdog driver-*",
     "others' wait beside a get": "stores* *-get-*",
     "others' wait beside an add": "stores* *-add-*",
-    "glance-api: download": "glance* *-download, deployments *-download",
+    "glance-api: download": "glance* *-download, deployments* *-download",
     "glance-api: upload, import": f"{_UPLOADS}, disk_uploads *, imports *, glance* *-disk, glance* *-import",
     "glance-api: many downloads": "concurrency* glance-*, concurrency* offered-glance-*, concurrency* network-*, "
     f"offered_load* glance-*, network* *, {_SLOW}, slow_uploads* *, glance* *-uploads*",
     "other requests' p99 beside downloads": f"glance* *-download, {_SLOW}",
     "other requests' p99 beside uploads": f"{_UPLOADS}, slow_clients* *-uploads*, slow_uploads* *, glance* *-uploads*",
-    "clients: download, upload": "glance_client* client-*, client_* *, uploads *, clients *",
-    "WSGI server: with Content-Length": "wsgi length-*, processes wsgi-length-*",
-    "WSGI server: chunked": "wsgi chunked-*, processes wsgi-chunked-*",
-    "WSGI server: sendall() of large buffers": "wsgi sendall-*, processes sendall-*",
-    "log server, from disk": "disk_swift * disk-fastio, offered_load* logs-disk, concurrency* *logs-disk",
-    "log server, from Swift": "disk_swift * swift-*fastio, offered_load* logs-swift, concurrency* *logs-swift",
+    "clients: download, upload": "glance_client* *, client_* *, uploads* *, clients* *",
+    "WSGI server: with Content-Length": "wsgi* *length-*, processes wsgi-length-*",
+    "WSGI server: chunked": "wsgi* *chunked-*, processes wsgi-chunked-*",
+    "WSGI server: sendall() of large buffers": "wsgi* sendall-*, processes sendall-*",
+    "log server, from disk": "disk_swift* * disk-fastio, offered_load* logs-disk, concurrency* *logs-disk",
+    "log server, from Swift": "disk_swift* * swift-*fastio, offered_load* logs-swift, concurrency* *logs-swift",
 }
 #: Rows that compare how long others wait.
 OTHERS, WAIT = ("others' wait beside a get", "others' wait beside an add", "other requests'"), "p99_ms"
@@ -58,11 +58,12 @@ def found(label: str, runs: Mapping[str, Result]) -> Iterator[tuple[str, Gain]]:
     """Describe a row, with the name of the run."""
     picks = [[*pick.split(), "*"][:3] for pick in ROWS[label].split(", ")]
     for name, run in runs.items():
+        usual = "eventlet" if name.startswith("disk_swift") else "native"
         for case in run.cases:
             titles = [title for own, cases, title in picks if fnmatchcase(name, own) and fnmatchcase(case.name, cases)]
             for each in gains.gains(case, WAIT * label.startswith(OTHERS)) if titles else ():
                 if any(fnmatchcase(each.title, title) for title in titles) and "traced" not in each.title:
-                    yield name, replace(each, mode=each.mode or ("eventlet" if name == "disk_swift" else "native"))
+                    yield name, replace(each, mode=each.mode or usual)
 
 
 def rows(runs: Mapping[str, Result]) -> dict[str, list[Gain]]:
