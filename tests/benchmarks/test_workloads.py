@@ -84,7 +84,9 @@ def test_wrong_bytes_are_not_verified(
         ("eventlet-stock", "wsgi-serving", {"chunk": 64 * KIB, "kind": "length"}),
     ],
 )  # fmt: skip
-def test_what_is_sent_is_in_memory_before(variant: str, operation: str, parameters: dict[str, Any]) -> None:
+def test_payloads_are_in_memory_before_the_measured_call(
+    variant: str, operation: str, parameters: dict[str, Any]
+) -> None:
     """The call that is measured reads no payload: its file would take longer than the transfer."""
     for package in bench_clients.OPERATIONS.get(operation, ())[2:]:
         pytest.importorskip(package, reason="its client is measured")

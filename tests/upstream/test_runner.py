@@ -311,7 +311,7 @@ def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(compared, make
     stock, patched = comparison.stock, comparison.patched
     both = {test: (outcomes(stock)[test], outcome) for test, outcome in outcomes(patched).items()}
     assert both == {
-        # What passes when patched is not run in stock, where the first two would fail.
+        # Stock does not run tests that pass when patched; the first two would fail there.
         "Patched.test_child_patched": ("pass", "pass"), "Patched.test_constant": ("pass", "pass"),
         "Patched.test_crashes": ("crash", "crash"), "Patched.test_runs": ("pass", "pass"),
         "Patched.test_stock_only": ("pass", "fail"),

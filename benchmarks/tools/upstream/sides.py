@@ -76,7 +76,7 @@ class Sides:
 
     def _run_all(self, names: Sequence[str], sides: Sequence[Side]) -> dict[tuple[str, str], Run | str]:
         """The runs, or why there is none, by suite and side."""
-        # Stock last where it leaves out what has passed.
+        # A lean stock runs last, without the tests that have passed.
         groups = [sides[::-1]] if self._lean else [[side] for side in sides]
         jobs = [(name, group) for name in names for group in groups]
         alone = [(name, its) for name, its in jobs if its[0].suite(name).exclusive]
