@@ -1,4 +1,4 @@
-"""The client's cost of an image or an object: curl, ``glance``, ``openstack`` and glanceclient's API, as GNU time says.
+"""The client's cost of an image: curl, ``glance``, ``openstack`` and glanceclient's API, as GNU time says.
 
 Every row is a command. ``seconds`` and ``cpu_seconds`` (user and system) are of all of it, from its exec to its end;
 ``load_percent`` is their ratio, which GNU time calls "percent of CPU this job got". ``server_cpu_seconds`` are those of
@@ -15,7 +15,6 @@ Parameters:
     ``"image-save"``: from glance to /dev/null. In one more run, which is not measured, the image goes to a pipe, and
     its SHA-512 is compared. All clients but curl compute it as well, unless the row is ``unverified``.
     ``"image-create"``: from a file to glance. Its ``os_hash_value`` and its size are compared.
-    ``"object-save"``: from Swift to /dev/null, checked as the image is. The token has been fetched before.
 ``size``
     bytes of the image
 ``scheme``
@@ -46,9 +45,8 @@ from benchmarks.harness.worker import (
     random_payload,
     surroundings,
 )
-from benchmarks.operations.services import CURL, Glance, curl, put
+from benchmarks.operations.services import CURL, Glance, put
 from benchmarks.operations.stores import hashed
-from benchmarks.suites.stores.references import login
 
 #: Bytes of the image whose transfer is the start of a command and nothing else.
 LEAST = 1
@@ -120,7 +118,6 @@ APIS = {
 _GLANCE = "--os-image-url {url} --os-auth-token none"
 #: Without an identity service.
 _OPENSTACK = "--os-auth-type none --os-endpoint {url}"
-_LOGGED_IN = "--os-auth-type admin_token --os-endpoint {url}{account} --os-token {token}"
 _BARE = "--disk-format raw --container-format bare"
 #: Of each task and program the words after the certificate that is trusted.
 ARGUMENTS: Mapping[str, Mapping[str, str]] = {
@@ -135,10 +132,6 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "{url}/v2/images/{image}/file",
         "glance": f"{_GLANCE} image-create {_BARE} --id {{image}} --name image --file {{path}}",
         "openstack": f"{_OPENSTACK} image create {_BARE} --id {{image}} --file {{path}} image",
-    },
-    "object-save": {
-        "curl": "--header X-Auth-Token:{token} --output {path} {url}{account}/{container}/{image}",
-        "openstack": f"{_LOGGED_IN} object save --file {{path}} {{container}} {{image}}",
     },
 }
 
@@ -197,7 +190,6 @@ def beyond(figures: dict[str, Any], start: Mapping[str, Any], size: int, verifie
 TASKS: dict[str, Callable[[Row, Mapping[str, Any]], dict[str, Any]]] = {
     "image-save": save,
     "image-create": create,
-    "object-save": save,
 }
 
 
@@ -214,20 +206,11 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     require_patches(parameters["python"])
     payload, least = warmed(random_payload(parameters["size"])), random_payload(LEAST)
     prepared = {"image": "", "multihash": digests(payload).multihash}
-    access = surroundings()["access"]
     if task == "image-save":
-        service = Glance(access)
+        service = Glance(surroundings()["access"])
         for name, each in (("image", payload), ("least", least)):
             prepared[name] = service.new()
             put(each, service.place(prepared[name]))
-    elif task == "object-save":
-        account, token = login(access)
-        header = ("--header", f"X-Auth-Token: {token}")
-        curl(*header, "--request", "PUT", f"{account}/{access['container']}")
-        for name, each in (("image", payload), ("least", least)):
-            prepared[name] = name
-            put(each, f"{account}/{access['container']}/{name}", False, *header)
-        prepared.update(account=account.removeprefix(access["url"]), token=token, container=access["container"])
     return prepared
 
 
