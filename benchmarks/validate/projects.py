@@ -73,7 +73,7 @@ class Project:
         return (
             self.package in case.needs
             if case.needs
-            else (not case.backend and any(f"{mode}-stock" in rows for mode in self.modes))
+            else (not case.backend and any({f"{mode}-stock", f"{mode}-fastio"} <= rows for mode in self.modes))
         )
 
     def choose_suites(self, names: Sequence[str]) -> list[str]:
