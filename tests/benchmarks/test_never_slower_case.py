@@ -1,6 +1,7 @@
 """The suite that looks for losses: when a cell is decided, what its table says, and small runs of its operations."""
 
 import contextlib
+import dataclasses
 import http.server
 import io
 import itertools
@@ -9,13 +10,12 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.harness import results, worker
-from benchmarks.harness.engine import Options
+from benchmarks.harness.engine import Case, Options
 from benchmarks.harness.modes import MODES
 from benchmarks.harness.statistics import Interval, paired_ratio
 from benchmarks.operations import servers, services
@@ -304,8 +304,7 @@ def test_several_runs_count_together() -> None:
     assert compared.verdict == pairs.SLOWER and len(compared.record["again"]) == 2
 
 
-def quick(name: str, tmp_path: Path) -> None:
-    case = CASES[name]
+def quick(case: Case) -> None:
     missing = case.why_not() or "".join(variant.skip for variant in case.all_variants())
     if missing:
         pytest.skip(missing)
@@ -319,12 +318,17 @@ def quick(name: str, tmp_path: Path) -> None:
 @needs_oslo
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SERVICES])
-def test_every_operation(name: str, tmp_path: Path) -> None:
+def test_every_operation(name: str) -> None:
     pytest.importorskip("glance_store", reason="takes minutes: tox -e bench -- never_slower --quick runs it")
-    quick(name, tmp_path)
+    quick(CASES[name])
 
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service(name: str, tmp_path: Path) -> None:
-    quick(name, tmp_path)
+def test_a_service(name: str) -> None:
+    """One worker is enough here: each imports all of glance."""
+    case, one = CASES[name], {"workers": 1}
+    beside = {title: (backend, {**own, **one}) for title, (backend, own) in case.beside.items()}
+    parameters = {**case.parameters, "server": {**case.parameters.get("server", {}), **one}}
+    own = {**case.backend_parameters, **one} if case.backend else {}
+    quick(dataclasses.replace(case, parameters=parameters, beside=beside, backend_parameters=own))
