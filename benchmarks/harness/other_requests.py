@@ -40,7 +40,8 @@ def _go_on(url: str) -> dict[str, Any]:
     requests: list[Future[float]] = []
     with ThreadPoolExecutor(MOST) as pool:
         begun = time.perf_counter()
-        while not ended.is_set():
+        # One at least, however soon that is.
+        while not (requests and ended.is_set()):
             requests.append(pool.submit(_request, url))
             ended.wait(max(0.0, begun + len(requests) / RATE - time.perf_counter()))
     measured = [each.result() for each in requests if each.exception() is None]

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.harness import servers, worker
+from benchmarks.harness import other_requests, servers, worker
 from benchmarks.harness.other_requests import Requests
 from benchmarks.suites.clients import bench_clients
 from benchmarks.suites.clients import workload as clients
@@ -126,6 +127,13 @@ def test_requests_that_fail() -> None:
         pytest.raises(RuntimeError, match=message),
     ):
         requests.stop()
+
+
+def test_a_transfer_that_ends_at_once_has_one_request_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_requests, "_request", lambda url: 1.5)
+    monkeypatch.setattr(other_requests, "end_of_input", lambda ended: ended())
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    assert other_requests._go_on("") == {"milliseconds": [1.5], "failed": 0}
 
 
 # --- the commands of the clients
