@@ -1,7 +1,7 @@
 """Print results with what their suites say of them: ``python -m benchmarks.harness.tables RESULT…``."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +113,19 @@ def _show(parameter: Any) -> str:
     return format_size(parameter) if large else str(parameter)
 
 
+def hardware(machine: Mapping[str, Any]) -> str:
+    """Processor, threads and memory of a machine; results from before the flag was recorded lack it."""
+    flag = "" if machine.get("fsrm") is None else f" with{'' if machine['fsrm'] else 'out'} fsrm"
+    processor = machine["processor"] + flag
+    return f"{processor}, {machine['usable_threads']} threads, {machine['memory'] / results.GIB:.0f} GiB"
+
+
 def summary(result: Result) -> list[str]:
     """Describe the conditions of the figures in a few lines."""
     machine = result.machine
-    # Results of before the flag was recorded do not have it.
-    flag = {True: " with fsrm", False: " without fsrm"}.get(machine.get("fsrm"), "")  # type: ignore[arg-type]
-    processor = machine["processor"] + flag
     lines = [
-        f"{processor}, {machine['usable_threads']} threads, {machine['memory'] / results.GIB:.0f} GiB; "
-        f"{machine['distribution']}, Linux {machine['kernel']}; Python {machine['python']}; started {result.started}",
+        f"{hardware(machine)}; {machine['distribution']}, Linux {machine['kernel']}; Python {machine['python']}; "
+        f"started {result.started}",
         ", ".join(f"{name} {version}" for name, version in result.packages.items()),
     ]
     settings = result.settings()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 
 from benchmarks.harness.compare import differing
+from benchmarks.harness.tables import hardware
 from benchmarks.tools.upstream import report
 from benchmarks.tools.upstream.compare import VERDICTS, WORSE
 from fastio.tables import EMPTY, Table, number
@@ -145,7 +146,6 @@ def title(outcome: Outcome) -> str:
 def machine_line(outcome: Outcome) -> str:
     machine = outcome.machine
     return (
-        f"Python {outcome.python.version}; {machine['processor']}, {machine['usable_threads']} threads, "
-        f"{machine['memory'] / (1 << 30):.0f} GiB; {machine['distribution']}, Linux {machine['kernel']}; "
+        f"Python {outcome.python.version}; {hardware(machine)}; {machine['distribution']}, Linux {machine['kernel']}; "
         f"{outcome.started}"
     )
