@@ -38,6 +38,11 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return directory
 
 
+def has_its_package(operation: str) -> None:
+    for package in bench_clients.OPERATIONS.get(operation, ())[2:]:
+        pytest.importorskip(package, reason="its client is measured")
+
+
 #: Variant, operation and parameters.
 WRONG_BYTES = [
     ("native-stock", "child-output", {"calls": 2}),
@@ -68,8 +73,7 @@ def test_wrong_bytes_are_not_verified(
     wrong: pathlib.Path, cache: pathlib.Path, variant: str, operation: str, parameters: dict[str, Any]
 ) -> None:
     """And right ones are."""
-    for package in bench_clients.OPERATIONS.get(operation, ())[2:]:
-        pytest.importorskip(package, reason="its client is measured")
+    has_its_package(operation)
     given = {"size": SIZE, "operation": operation, **parameters}
     assert work("processes", variant, given, FASTIO_BENCHMARK_CACHE=str(wrong))["verified"] is False
     assert work("processes", variant, given)["verified"] is True
@@ -88,8 +92,7 @@ def test_payloads_are_in_memory_before_the_measured_call(
     variant: str, operation: str, parameters: dict[str, Any]
 ) -> None:
     """The call that is measured reads no payload: its file would take longer than the transfer."""
-    for package in bench_clients.OPERATIONS.get(operation, ())[2:]:
-        pytest.importorskip(package, reason="its client is measured")
+    has_its_package(operation)
     size = 32 << 20
     found = work("processes", variant, {"size": size, "operation": operation, **parameters})
     assert found["peak_memory"] < size / 2
