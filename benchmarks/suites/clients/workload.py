@@ -55,7 +55,7 @@ CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: In the Python of the commands, under ``fastio run``: prints the patches of clients that are in effect.
 _PATCHED = """\
 import glanceclient, json, openstack.connection
-import glanceclient.common.http, openstack.image._download, openstackclient.api.object_store_v1
+import glanceclient.common.http, openstack.image._download
 import fastio
 entries = [each for each in fastio.status().entries if each.name.startswith(("glanceclient", "openstack", "urllib3"))]
 print(json.dumps([[each.name, each.in_effect and not each.left_alone] for each in entries]))

@@ -11,7 +11,7 @@ from benchmarks.harness.modes import MIB, MODES
 from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
 
-#: Of images, where nothing else is said.
+#: Bytes of an image; a few cases have smaller ones.
 SIZE = 256 * MIB
 
 #: Size of the pieces that Swift's servers hand on, by default 64 KiB.

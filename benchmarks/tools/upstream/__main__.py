@@ -1,4 +1,4 @@
-"""Run upstream's own suites patched, and stock what does not pass there, and print what is worse.
+"""Run upstream's own suites patched, run in stock the tests that do not pass, and print those that are worse.
 
     python -m benchmarks.tools.upstream [--suite NAME] [--limit SECONDS] [--jobs N]
 
